@@ -2,7 +2,7 @@
 
 The models are strict (`"8787"` is not a port, `true` is not a number) and closed (an unknown key is an error), because
 a configuration that half works is worse than one that stops the start. Values that are right one by one and wrong
-together are checked here too; such errors carry the `path` they blame, so that the loader can point at its line. Where
+together are checked here too; such errors carry the paths they suspect, so that the loader can point at a line. Where
 values come from, and how an error finds its file and line, is the business of `settings_load.py`. The numbers are the
 product's own contract: each is explained where it is used.
 """
@@ -38,11 +38,19 @@ Count = Annotated[int, Field(ge=1)]
 Size = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 Name = Annotated[str, StringConstraints(min_length=1)]
+HeaderName = Annotated[str, StringConstraints(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+"""RFC 9110's token."""
+HeaderValue = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$")]
 
 
-def impossible(message: str, *path: str | int) -> PydanticCustomError:
-    """An error about values that can't stand together; `path` leads from the raising model to the value to blame."""
-    return PydanticCustomError("impossible", "{message}", {"message": message, "path": list(path)})
+def impossible(message: str, *suspects: str | tuple[str | int, ...]) -> PydanticCustomError:
+    """An error about values that can't stand together.
+
+    Each suspect leads from the model that raises it to a value that may be to blame, the likeliest first: the loader
+    points at the first one that somebody set, since a default has no line.
+    """
+    paths = [[suspect] if isinstance(suspect, str) else list(suspect) for suspect in suspects]
+    return PydanticCustomError("impossible", "{message}", {"message": message, "suspects": paths})
 
 
 def _http_url(value: str) -> str:
@@ -76,7 +84,7 @@ UserPath = Annotated[Path, Field(strict=False), BeforeValidator(_expanded)]
 class Part(BaseModel):
     """One block of the configuration: closed, strict, never changed after the start."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True, allow_inf_nan=False)
 
 
 class ServerSettings(Part):
@@ -108,7 +116,7 @@ class AuthSettings(Part):
         seen: set[str] = set()
         for index, entry in enumerate(self.keys):
             if entry.key.get_secret_value() in seen:
-                raise impossible("the same key stands twice", "keys", index, "key")
+                raise impossible("the same key stands twice", ("keys", index, "key"))
             seen.add(entry.key.get_secret_value())
         return self
 
@@ -132,7 +140,7 @@ class UpstreamSettings(Part):
     developer_to_system: bool = False
     strict_roles: bool = False
     include_usage: bool | None = None
-    headers: dict[str, str] = {}
+    headers: Annotated[dict[HeaderName, HeaderValue], Field(repr=False)] = {}
     connect_timeout_s: Seconds = 10.0
     read_timeout_s: Seconds = 600.0
     retries: Annotated[int, Field(ge=0, le=10)] = 2
@@ -168,7 +176,7 @@ class ModelSettings(Part):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.window and self.max_output and self.max_output > self.window:
-            raise impossible(f"max_output ({self.max_output}) is over window ({self.window})", "max_output")
+            raise impossible(f"max_output ({self.max_output}) is over window ({self.window})", "max_output", "window")
         return self
 
 
@@ -185,7 +193,9 @@ class LimitSettings(Part):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.low_watermark >= self.soft:
-            raise impossible(f"low_watermark ({self.low_watermark}) must be below soft ({self.soft})", "low_watermark")
+            raise impossible(
+                f"low_watermark ({self.low_watermark}) must be below soft ({self.soft})", "low_watermark", "soft"
+            )
         return self
 
 
@@ -208,7 +218,7 @@ class SpillSettings(Part):
 
 
 class SnipSettings(Part):
-    """In characters: a tool message over `max_chars` keeps `head`, `tail` and up to `signal` of the lines that matter."""
+    """In characters: a tool message over `max_chars` keeps `head`, `tail` and `signal` of the lines that matter."""
 
     enabled: bool = True
     max_chars: Count = 3_000
@@ -219,7 +229,12 @@ class SnipSettings(Part):
     @model_validator(mode="after")
     def _shrinks(self) -> Self:
         if self.head + self.tail > self.max_chars:
-            raise impossible(f"head + tail ({self.head + self.tail}) is over max_chars ({self.max_chars})", "head")
+            raise impossible(
+                f"head + tail ({self.head + self.tail}) is over max_chars ({self.max_chars})",
+                "head",
+                "tail",
+                "max_chars",
+            )
         return self
 
 
@@ -329,7 +344,7 @@ class Settings(Part):
         seen: set[str] = set()
         for index, upstream in enumerate(self.upstreams):
             if upstream.name in seen:
-                raise impossible(f"a second upstream named '{upstream.name}'", "upstreams", index, "name")
+                raise impossible(f"a second upstream named '{upstream.name}'", ("upstreams", index, "name"))
             seen.add(upstream.name)
         return self
 
@@ -340,10 +355,12 @@ class Settings(Part):
         for model, entry in self.models.items():
             if entry.route is not None and entry.route not in names:
                 known = ", ".join(names)
-                raise impossible(f"no upstream is named '{entry.route}'; there are: {known}", "models", model, "route")
+                raise impossible(
+                    f"no upstream is named '{entry.route}'; there are: {known}", ("models", model, "route")
+                )
             for index, name in enumerate(entry.fallbacks):
                 served = name in names or name in self.models or any(fnmatchcase(name, glob) for glob in globs)
                 if not served:
                     message = f"'{name}' is neither an upstream nor a model that one serves"
-                    raise impossible(message, "models", model, "fallbacks", index)
+                    raise impossible(message, ("models", model, "fallbacks", index))
         return self
