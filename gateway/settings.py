@@ -317,9 +317,9 @@ class Settings(Part):
     data_dir: UserPath = Path("~/.breakwater")
     database_url: Annotated[Name | None, Field(repr=False)] = None
     auth: AuthSettings = AuthSettings()
-    upstreams: list[UpstreamSettings] = Field(
-        [UpstreamSettings(name="default", base_url=OPENAI_BASE_URL)], min_length=1
-    )
+    upstreams: Annotated[list[UpstreamSettings], Field(min_length=1)] = [
+        UpstreamSettings(name="default", base_url=OPENAI_BASE_URL)
+    ]
     models: dict[str, ModelSettings] = {}
     limits: LimitSettings = LimitSettings()
     fold: FoldSettings = FoldSettings()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.reader import ReaderError
 
 from gateway.errors import SettingsError
 
@@ -70,20 +71,24 @@ class _Reader:
     def __init__(self, text: str, environ: Mapping[str, str]) -> None:
         self._references: list[re.Match[str]] = []
         self._environ = environ
-        self._loader = yaml.SafeLoader(REFERENCE.sub(self._hide, text))
+        self._text = REFERENCE.sub(self._hide, text)
         self._open: list[yaml.Node] = []
         self._document = Document()
 
     def read(self, name: str) -> Document:
         try:
+            self._loader = yaml.SafeLoader(self._text)
             root = self._loader.get_single_node()
             value = {} if root is None else self._value(root, ())
         except yaml.MarkedYAMLError as error:
             raise SettingsError(f"{name}:{_line(error)}: {_reason(error)}") from error
-        except yaml.YAMLError as error:
-            raise SettingsError(f"{name}: {error}") from error
-        finally:
-            self._loader.dispose()
+        except ReaderError as error:
+            line = self._text.count("\n", 0, error.position) + 1
+            raise SettingsError(
+                f"{name}:{line}: has a control character (U+{ord(self._text[error.position]):04X})"
+            ) from error
+        except RecursionError as error:
+            raise SettingsError(f"{name}:1: is nested too deeply") from error
         if value is None:
             value = {}
         if not isinstance(value, dict):
