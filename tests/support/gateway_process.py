@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,20 @@ def run_command(*arguments: str, home: Path, timeout: float = START_S) -> subpro
 class GatewayProcess:
     """Start, look at, and stop one gateway. Use as a context manager."""
 
-    def __init__(self, config: dict[str, Any], directory: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any],
+        directory: Path,
+        environment: dict[str, str] | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.config = config
         self.directory = directory
         self.config_path = directory / "config.yaml"
         self.log_path = directory / "output.log"
         self.environment = environment
+        self.arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -97,16 +105,21 @@ class GatewayProcess:
 
     def command(self) -> list[str]:
         """What is run."""
-        return [sys.executable, "-m", "gateway", "serve", "--config", str(self.config_path)]
+        return [sys.executable, "-m", "gateway", "serve", "--config", str(self.config_path), *self.arguments]
 
-    def start(self) -> None:
-        """Run it and wait until it is ready. Raises GatewayDied with its output."""
+    def start_only(self) -> None:
+        """Run it, and wait for nothing."""
         self.config_path.write_text(yaml.safe_dump(self.config, allow_unicode=True, sort_keys=False), encoding="utf-8")
         environment = clean_environment(self.directory, self.environment)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(), env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
+
+    def start(self) -> None:
+        """Run it and wait until it is ready. Raises GatewayDied with its output."""
+        self.start_only()
+        assert self.process is not None
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
             if self.process.poll() is not None:

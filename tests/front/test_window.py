@@ -1,0 +1,164 @@
+"""Long conversations on a small window, judged at the upstream by the real tokenizer."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import orjson
+import pytest
+
+from tests.conftest import Launch
+from tests.support.agent import Agent, chinese_text, source_text
+from tests.support.builders import assistant, check_pairs, system, tool, tool_call, user
+from tests.support.chat import auth, chat_body, fresh_key, send_chat
+from tests.support.chat_model import ChatModel
+from tests.support.gateway_process import GatewayProcess
+from tests.support.raw_http import fetch
+from tests.support.upstream import Upstream
+
+WINDOW = 8192
+SYSTEM = "You are a careful engineer. Read before you write, and say what you found."
+TASK = "Find why the nightly import of the ledger drops the last row, and fix it in src/ledger/import.py."
+
+
+@pytest.fixture(scope="module")
+def small_window(launch: Launch) -> GatewayProcess:
+    """A gateway that knows how small the model is."""
+    return launch(models={"small-8k": {"window": WINDOW}})
+
+
+def assert_within_window(model: ChatModel) -> None:
+    """No call was over the window, the gateway's own calls included."""
+    assert [turn.prompt_tokens for turn in model.turns if turn.refused] == []
+    assert max(turn.prompt_tokens for turn in model.turns) <= WINDOW
+
+
+def assert_whole(model: ChatModel, task: str) -> None:
+    """Pairs, instructions and the task are whole in every request; something was shortened on the way."""
+    for turn in model.agent_turns:
+        messages = turn.request["messages"]
+        assert check_pairs(messages) == []
+        assert messages[0]["role"] == "system"
+        assert messages[0]["content"].startswith(SYSTEM)
+        assert any(message["role"] == "user" and message["content"] == task for message in messages)
+
+
+def assert_asked_once_for_each_compaction(agent: Agent, turns: int) -> None:
+    """The summariser is asked seldom, never the same thing twice, and not at all for a history already summarised."""
+    model = agent.model
+    asked = [orjson.dumps(turn.request["messages"]) for turn in model.side_calls]
+    assert len(set(asked)) == len(asked)
+    assert agent.turns_with_side_calls <= turns // 4
+    settled = len(model.side_calls)
+    newest = orjson.dumps(model.agent_turns[-1].request)
+    agent.send()
+    assert len(model.side_calls) == settled
+    assert orjson.dumps(model.agent_turns[-1].request) == newest
+
+
+@pytest.mark.parametrize("reserve", [{}, {"max_tokens": 1500}, {"stream": True}], ids=["plain", "reserve", "stream"])
+def test_two_hundred_tool_turns(upstream: Upstream, small_window: GatewayProcess, reserve: dict[str, object]) -> None:
+    model = ChatModel(window=WINDOW)
+    agent = Agent(small_window.port, model, [system(SYSTEM), user(TASK)], fields=reserve)
+    with upstream.answering(model):
+        agent.tool_rounds(200, lambda state, number: source_text(state, 4 + number % 17))
+        assert_within_window(model)
+        assert_whole(model, TASK)
+        assert_asked_once_for_each_compaction(agent, 200)
+    assert len(agent.messages) > 400
+    assert model.side_calls, "sixty thousand tokens of code can't fit without a summary"
+
+
+def test_a_chat_without_tools(upstream: Upstream, small_window: GatewayProcess) -> None:
+    model = ChatModel(window=WINDOW)
+    agent = Agent(small_window.port, model, [system(SYSTEM), user(TASK)])
+    with upstream.answering(model):
+        agent.chat_rounds(60, lambda state, number: source_text(state, 6))
+        assert_within_window(model)
+        assert_whole(model, TASK)
+        assert_asked_once_for_each_compaction(agent, 60)
+    newest = agent.messages[-1]
+    assert all(turn.request["messages"][-1]["role"] == "user" for turn in model.agent_turns)
+    assert model.agent_turns[-1].request["messages"][-1] == newest
+
+
+def test_a_chinese_conversation(upstream: Upstream, small_window: GatewayProcess) -> None:
+    model = ChatModel(window=WINDOW)
+    task = "请找出每晚导入账本时丢失最后一行的原因,并修复 src/ledger/import.py。"
+    agent = Agent(small_window.port, model, [system(SYSTEM), user(task)])
+    with upstream.answering(model):
+        agent.tool_rounds(80, lambda state, number: chinese_text(state, 150 + 40 * (number % 12)))
+        assert_within_window(model)
+        assert_whole(model, task)
+
+
+def test_one_turn_larger_than_the_window(upstream: Upstream, small_window: GatewayProcess) -> None:
+    model = ChatModel(window=WINDOW)
+    state = random.Random(3)
+    messages = [system(SYSTEM), user(TASK)]
+    for number in range(6):
+        messages.append(assistant(None, tool_call(f"call_{number}", "bash", '{"cmd":"make"}')))
+        messages.append(tool(f"call_{number}", source_text(state, 2000)))
+    agent = Agent(small_window.port, model, messages)
+    with upstream.answering(model):
+        agent.send()
+    assert_within_window(model)
+    assert_whole(model, TASK)
+
+
+def test_a_summariser_that_is_down(upstream: Upstream, small_window: GatewayProcess) -> None:
+    model = ChatModel(window=WINDOW, summary=None)
+    agent = Agent(small_window.port, model, [system(SYSTEM), user(TASK)])
+    with upstream.answering(model):
+        agent.tool_rounds(60, lambda state, number: source_text(state, 12))
+    assert_within_window(model)
+    assert_whole(model, TASK)
+
+
+def test_old_bytes_stay_between_compactions(upstream: Upstream, small_window: GatewayProcess) -> None:
+    model = ChatModel(window=WINDOW)
+    agent = Agent(small_window.port, model, [system(SYSTEM), user(TASK)])
+    with upstream.answering(model):
+        agent.tool_rounds(60, lambda state, number: source_text(state, 10))
+    sent = [turn.request["messages"] for turn in model.agent_turns]
+    stable = sum(later[: len(earlier)] == earlier for earlier, later in itertools.pairwise(sent))
+    # 60 rounds of about 250 tokens; a shrink from 0.70 to 0.50 of the window makes room for at least six rounds
+    assert stable >= 45
+
+
+def test_a_large_result_is_cut_at_first_sight_and_bypass_leaves_it(
+    upstream: Upstream, small_window: GatewayProcess
+) -> None:
+    lines = [f"step {number} of the build is done, {number * 7919 % 10_007} objects" for number in range(3000)]
+    lines[1500] = "ERROR: ledger/import.py:42: undefined name 'last_row'"
+    log = "\n".join(lines)
+    messages = [user(TASK), assistant(None, tool_call("c1", "bash")), tool("c1", log)]
+    body = chat_body(messages, model="gpt-4o")
+    key = fresh_key()
+    shrunk = fetch(small_window.port, "POST", "/v1/chat/completions", body, auth(key))
+    before, after = (int(shrunk.header(f"x-gateway-tokens-{when}") or -1) for when in ("before", "after"))
+    assert 0 < after < before
+    assert shrunk.header("x-gateway-actions")
+    sent = upstream.only_call().json()["messages"]
+    assert sent[:2] == messages[:2]
+    assert lines[1500] in sent[2]["content"]
+    assert sent[2]["content"].splitlines()[0] == lines[0]
+    assert lines[-1] in sent[2]["content"]
+    assert len(sent[2]["content"]) < len(log) / 2
+    for bypass in ("all", "compaction"):
+        upstream.reset()
+        fetch(small_window.port, "POST", "/v1/chat/completions", body, auth(key, ("X-Gateway-Bypass", bypass)))
+        assert bytes(upstream.only_call().body) == body
+
+
+def test_the_same_large_result_shrinks_to_the_same_bytes(upstream: Upstream, small_window: GatewayProcess) -> None:
+    log = source_text(random.Random(5), 4000)
+    opening = [user(TASK), assistant(None, tool_call("c1", "bash")), tool("c1", log)]
+    key = fresh_key()
+    send_chat(small_window.port, opening, key, model="gpt-4o")
+    later = [*opening, assistant("Reading on."), user("Go on.")]
+    send_chat(small_window.port, later, key, model="gpt-4o")
+    first, second = (call.json()["messages"] for call in upstream.calls)
+    assert len(first[2]["content"]) < len(log)
+    assert second[:3] == first
