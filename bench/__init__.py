@@ -1,0 +1,1 @@
+"""Benches: what the gateway costs and saves, measured from outside over HTTP."""
