@@ -1,0 +1,280 @@
+"""The words of trouble, and what stands around them when they mean it.
+
+`HIT` and, where the text isn't ASCII, `FOREIGN_HIT` find the words in lower-cased text; `weigh` says what one
+occurrence is worth. The same word may be a test runner's verdict ("2 failed"), its opposite ("0 failed", "without
+errors"), a name (`error_handler.py`, `--fail-fast`, `on_error`) or a command that was echoed.
+"""
+
+from __future__ import annotations
+
+import re
+
+VERDICT = 5
+"""A tool's own verdict of failure: failed tests, compiler errors, crashes, fatal errors."""
+ERROR = 4
+"""An error said in plain words: `error:`, exceptions, `Caused by`, exit codes other than 0."""
+TROUBLE = 3
+"""Something went wrong, perhaps handled: cannot, timed out, refused, missing."""
+WARNING = 2
+"""Warnings."""
+PLACE = 1
+"""Where things are: hunk heads of diffs, file:line references."""
+
+# Written as a tree of letters: a flat list of the same words is six times slower to search.
+HIT = re.compile(
+    r"e(?:rr(?:or|no\b|[!:])|x(?:ception|it(?:ed|ing|s)?\b|pected|ceeded)|victed|rreur)"
+    r"|t(?:ime(?:d out|-?out)|raceback \(|erminated)|a(?:bort|ssert)"
+    r"|no(?:t (?:found|ok\b|allowed|permitted|supported|ready|valid)| such| space| mat(?:ching|ch)| module|n-?zero)"
+    r"|i(?:n(?:compatible|valid)|llegal|magepull)|o(?:ut of|om|verflow)"
+    r"|s(?:eg(?:mentation fault|fault)|ig(?:segv|abrt|kill|bus|ill|fpe|trap|term)|evere|tack trace)"
+    r"|re(?:fused|jected|set by peer|turned|ceived:)"
+    r"|c(?:a(?:n(?:not|'t| not)|used by)|o(?:uld(?: not|n't)|re dumped|mmand not found|nflict|rrupt)|r(?:ash|itical))"
+    r"|d(?:e(?:nied|adlock|clared|precat)|oes not|id not)|f(?:a(?:il|tal|llo)|orbidden|ehler)"
+    r"|un(?:able to|defined|handled|caught|resolved|known|reachable|authorized|recogni[sz]ed|healthy|satisfied|bound"
+    r"|available|stable|met)|panic|m(?:issing|ismatch|alformed)|warn|kill|leak|ba(?:ck-?off|d gateway)|violat"
+    r"|\*\*\*|\n(?:@@ |e {2,}|[ef]\d{4} \d\d:|not ok\b)|\.[a-z]{1,5}:\d+(?::\d+)?: | 5\d\d[ ,\"\n]|\"5\d\d[ ,\"\n]"
+)
+FOREIGN_HIT = re.compile(
+    r"✗|✖|✘|❌|⨯|●|×|错误|錯誤|失败|失敗|异常|異常|致命|崩溃|崩潰|超时|超時|警告|拒绝|無法|无法|不存在|未找到|找不到|中断|终止|报错"
+    r"|出错|不足|溢出|エラー|例外|오류|실패|예외|ошибк|сбой|échou|échec"
+)
+
+_CODE_SUFFIX = re.compile(
+    r"[\w.+-]*\.(?:[ch]|cc|cpp|cs|css|cxx|dart|erb|exs?|go|hpp|hs|html?|java|jar|jsx?|json|kts?|less|log|lua|[mc]?[jt]s|map"
+    r"|md|php|pl|png|properties|pyc?|pyi|rb|rs|rst|s?css|scala|sh|so|sql|svg|swift|toml|tsx?|txt|vue|whl|xml|ya?ml|yml)\b"
+)
+# Right after the word: what makes it a name for handling trouble, not trouble.
+_NAME_AFTER = re.compile(
+    r"(?:s|ed|ing|ure|ures)?[ _-](?:handl\w+|rates?|count\w*|pages?|boundar\w+|report\w*|recover\w*|budgets?|threshold"
+    r"|tolerance|fast\b|over\b|safe\b|class\w*|logg\w+|logs?\b|policy|limits?\b|settings?|options?|level|prone|format"
+    r"|codes?\b(?!\W{0,3}-?[1-9])|types?\b|annotations?|hooks?|callbacks?|middleware|pages?|docs?\b|strategy|only\b)"
+)
+_NONE_AFTER = re.compile(
+    r"(?:s|ed|ing|ure|ures)?(?:\(s\))?[\"']?(?: count)?\s*(?:[:=]|\bis\b|\bwas\b)\s*[\"']?"
+    r"(?:0\b(?![.x/\d]|:\d)|none\b|null\b|false\b|\[\]|nil\b|ok\b)"
+)
+# One of these right before the word, or with one word between, takes the trouble back.
+_NO_TROUBLE = frozenset(
+    [
+        "0", "no", "zero", "without", "non", "never", "any", "if", "known", "handle", "handles", "handled",
+        "handling", "catch", "catches", "catching", "prevent", "prevents", "avoid", "avoids", "expected", "fix",
+        "fixed", "fixes", "not", "don't", "unless", "retry", "when", "ignore", "ignored", "ignores", "ignoring"
+    ]
+)  # fmt: skip
+_NO_TROUBLE_NEAREST = frozenset(["on", "x", "for", "(0", "=0", "[0"])
+_SOME_BEFORE = re.compile(
+    r"(?<![\d.,:/])\b[1-9][\d,]*\s+(?:(?:tests?|fatal|lint|type|unit|new|specs?|files?|jobs?)\s+)?$"
+)
+_SOME_AFTER = re.compile(r"(?:s|ed|ures?)?[\"']?\s*[:=]\s*[1-9]\d*\b(?![.:-])")
+_FLAG_BEFORE = re.compile(r"(?:^|[\s\"'`=,(\[])(?:--?|/)[\w-]*$|-w$")
+_ECHO_BEFORE = re.compile(r"\b(?:echo|printf|grep|fprintf\(\w+,)\s+(?:-\w+ )*[\"']?[^\"']*$")
+_ECHOED = re.compile(r"echo|print|grep")
+_CODED_AFTER = re.compile(r"(?:s)?(?:\[[\w:-]+\]|:? ?\b[a-z]{1,10}\d{2,6}\b|!)")
+_PLACE_BEFORE = re.compile(
+    r"(?:[\w.)\]]:\d+(?::\d+)?|\(\d+(?:,\d+)*\)|^\s*\d+:\d+)\s*:?\s+(?:-\s+)?(?:fatal |internal )?$"
+)
+_TAG_BEFORE = re.compile(r"(?:##\[|::|\[[\w.-]{0,40}:)$")
+_CLASS_AFTER = re.compile(r"(?: \[\w+\])?(?::|\s*$)")
+_CLASS_BEFORE = re.compile(
+    r"^\W{0,4}(?:exception in thread \S+ |caused by: |uncaught |unhandled )?(?:[\w$]+[.:/\\]+)*[\w$]*$"
+)
+_HEAD_BEFORE = re.compile(r"^[\s\W]*$")
+_EXIT_CODE = re.compile(
+    r"(?: with)?(?: (?:a |an )?(?:non-?zero )?(?:exit )?(?:code|status|value|error))?\s*[:=(]*\s*(-?\d+)\b"
+)
+_MESSAGE_AFTER = re.compile(r"s?\s*[:!\](]| ?(?:-|—|–) |\s{2,}\S|: ")
+_DOING_AFTER = re.compile(r"(?:ed|ure)? (?:to|with|in|at|on|tests?|while|because|after|during|for|by)\b|ed[:.!]|ure:")
+
+# Words that are a verdict wherever they stand (in prose they are too rare to matter).
+_ALWAYS = (
+    "core dumped",
+    "segmentation fault",
+    "segfault",
+    "sigsegv",
+    "sigabrt",
+    "sigbus",
+    "sigill",
+    "sigfpe",
+    "imagepull",
+)
+_STRONG = (
+    "caused by", "traceback (", "no such", "no space", "command not found", "timed out", "terminated", "unhandled",
+    "uncaught", "undefined", "unresolved", "denied", "refused", "deadlock", "severe", "critical", "evicted",
+    "unsatisfied", "unmet", "bad gateway", "unhealthy", "conflict", "corrupt", "reset by peer", "no matching",
+    "no module", "exceeded", "cannot",
+)  # fmt: skip
+_FOREIGN = (
+    "错误", "錯誤", "失败", "失敗", "异常", "異常", "报错", "出错", "エラー", "例外", "오류", "실패", "예외",
+    "ошибк", "сбой", "fehler", "fallo", "échou", "échec", "erreur",
+)  # fmt: skip
+_FOREIGN_NONE = re.compile(
+    r"(?:没有|未)(?:发现|出现)?(?:任何)?$|(?<!\d)0\s*(?:个|条|处|项|件)?\s*$|无$|なし$|忽略$|处理$"
+)
+_FOREIGN_NONE_AFTER = re.compile(r"(?:数|数量|个数|次数)?\s*[::=]?\s*0(?!\d)|处理|码\s*[::=]?\s*0\b|重试|なし")
+_PATH_BEFORE = re.compile(r"^\s*[\w@+.\\/-]+$")
+
+REACH = 60
+"""Characters looked at on each side of a word."""
+CUT = "x "
+"""Stands at the start of what is before a word where that is cut: neither blank nor a part of a longer word."""
+
+
+def weigh(word: str, before: str, after: str, capital: bool) -> int:
+    """What `word` is worth between what stands before and after it in its line: `VERDICT` to `PLACE`, or 0.
+
+    All in lower case; `capital` tells FAILED from failed. `before` starts with the line, or with `CUT` where it is cut.
+    """
+    first = word[0]
+    if not first.isalpha() or (not before and (word.startswith(("e  ", "not ok")) or word[-1] == ":")):
+        return _weigh_sign(word, before, after)
+    if first > "\x7f" or word in _FOREIGN:
+        return _weigh_foreign(word, before, after)
+    if _is_name(before, after):
+        return 0
+    return _weigh_word(word, before, after, capital)
+
+
+def _weigh_sign(word: str, before: str, after: str) -> int:
+    if word.startswith(("e  ", "not ok", "f")):
+        return VERDICT
+    if word[0] == "e":  # a glog line: E0411 12:00
+        return ERROR
+    if word == "@@ ":
+        return PLACE
+    if word == "***":
+        return VERDICT if re.search(r"error|stop|fail|fatal", after) else 0
+    if word[0] == ".":
+        return TROUBLE if _PATH_BEFORE.match(before) and (word.count(":") > 2 or before[:1].isspace()) else PLACE
+    if word[0] in ' "':
+        return (
+            ERROR
+            if re.search(r"http|status|code|\" ?$|\"$", before + word[0])
+            or after.startswith(("internal", "bad ga", "service un"))
+            else 0
+        )
+    if word == "×":
+        return VERDICT if not before.strip() and after[:1] == " " else 0
+    return VERDICT if _HEAD_BEFORE.match(before) else TROUBLE
+
+
+def _weigh_foreign(word: str, before: str, after: str) -> int:
+    if _FOREIGN_NONE.search(before) or _FOREIGN_NONE_AFTER.match(after):
+        return 0
+    if word in ("致命", "崩溃", "崩潰"):
+        return VERDICT
+    if word == "警告":
+        return WARNING
+    if word in _FOREIGN:
+        marked = before[-1:] in ("[", "【") or after[:1] in (":", ":", "]", "】") or _HEAD_BEFORE.match(before)
+        return (
+            VERDICT
+            if marked or re.search(r"(?:编译|构建|测试|部署|执行|安装|运行|ビルド|テスト)已?$", before)
+            else ERROR
+        )
+    return TROUBLE
+
+
+def _is_name(before: str, after: str) -> bool:
+    """Whether the word is part of a file's, flag's, symbol's or setting's name, or says that there is no trouble."""
+    last, following = before[-1:], after[:1]
+    if last == "/" or following in ("/", "\\") or (last == "_" and following != ":") or following == "_":
+        return True
+    if (before[-2:] == "::" and len(before) > 2) or after[:2] == "::":
+        return True
+    if (last == "-" or before[-2:] == "-w" or before[-3:-2] == "-") and _FLAG_BEFORE.search(before):
+        return True
+    if "." in after and _CODE_SUFFIX.match(after):
+        return not re.match(r"[\w.+-]*:\d+", after) and "/" not in after
+    return bool(
+        _NAME_AFTER.match(after)
+        or _NONE_AFTER.match(after)
+        or (last in " _-" and _taken_back(before))
+        or (_ECHOED.search(before) and _ECHO_BEFORE.search(before))
+    )
+
+
+def _taken_back(before: str) -> bool:
+    """Whether what stands before the word says "0", "no", "without", "handle" or the like."""
+    words = before[-28:].replace("_", " ").replace("-", " ").split()[-2:]
+    if not words:
+        return False
+    if words[-1] in _NO_TROUBLE or words[-1] in _NO_TROUBLE_NEAREST:
+        return True
+    return len(words) > 1 and words[0] in _NO_TROUBLE and words[1].isalpha()
+
+
+def _weigh_word(word: str, before: str, after: str, capital: bool) -> int:
+    if word in _ALWAYS:
+        return VERDICT
+    if word.startswith("exit") or word in ("returned", "terminated", "non-zero", "nonzero"):
+        return _weigh_exit(word, before, after)
+    if word.startswith("err"):
+        return _weigh_error(word, before, after, capital)
+    if word in ("fail", "exception", "fatal", "panic", "crash", "assert", "abort", "kill"):
+        return _weigh_failure(word, before, after, capital)
+    if word.startswith(("warn", "deprecat")):
+        return WARNING
+    if word in ("oom", "out of"):
+        return (
+            VERDICT
+            if re.match(r"[ -]?kill| memory| ?:", after)
+            else (TROUBLE if word == "out of" and re.match(r" (?:range|bounds|date|sync|disk)", after) else 0)
+        )
+    if word == "expected":
+        told = before.endswith("un") or re.match(
+            r"\s*(?:value)?:|.{0,50}\b(?:got|but|actual|received|found|was|to (?:be|equal))\b", after
+        )
+        return (VERDICT if capital and before.endswith("un") else TROUBLE) if told else 0
+    if word in ("declared", "unknown", "unbound", "leak", "back-off", "backoff", "unavailable", "unstable"):
+        return TROUBLE if word != "declared" or "not used" in after else 0
+    return ERROR if word in _STRONG or capital else TROUBLE
+
+
+def _weigh_exit(word: str, before: str, after: str) -> int:
+    if word.startswith("non"):
+        return ERROR if re.match(r" (?:exit|status|code|return)", after) else 0
+    code = _EXIT_CODE.match(after)
+    if code is None:
+        return TROUBLE if word == "terminated" else 0
+    if int(code[1]) == 0 or (word == "returned" and not re.match(r".{0,30}(?:code|status|exit)", after)):
+        return 0
+    return ERROR
+
+
+def _weigh_error(word: str, before: str, after: str, capital: bool) -> int:
+    if _CODED_AFTER.match(after) or word == "err!" or _TAG_BEFORE.search(before) or _PLACE_BEFORE.search(before):
+        return VERDICT
+    if _SOME_BEFORE.search(before) or _SOME_AFTER.match(after):
+        return VERDICT
+    if before[-1:].isalpha():
+        return (
+            VERDICT
+            if _CLASS_BEFORE.match(before) and _CLASS_AFTER.match(after)
+            else (ERROR if after[:1] in (":", ")") else TROUBLE)
+        )
+    if capital or (_HEAD_BEFORE.match(before) and _MESSAGE_AFTER.match(after)):
+        return ERROR
+    return ERROR if _MESSAGE_AFTER.match(after) or re.search(r"(?:level|severity)\"?[=:]\s?\"?$", before) else TROUBLE
+
+
+def _weigh_failure(word: str, before: str, after: str, capital: bool) -> int:
+    if capital and before[-1:] != "_":
+        return VERDICT
+    if word == "fail":
+        if _SOME_BEFORE.search(before) or _SOME_AFTER.match(after) or _HEAD_BEFORE.match(before):
+            return VERDICT
+        return ERROR if _DOING_AFTER.match(after) else TROUBLE
+    if word == "exception":
+        named = before[-1:].isalpha()
+        if named and _CLASS_BEFORE.match(before) and _CLASS_AFTER.match(after):
+            return VERDICT
+        return ERROR if named or after[:1] == ":" or after.startswith(" in thread") else TROUBLE
+    if word == "fatal":
+        return VERDICT if re.match(r"(?: \w+){0,2}\s*[:\]]", after) or _HEAD_BEFORE.match(before) else TROUBLE
+    if word == "panic":
+        return VERDICT if re.match(r"ked\b|:|!| -", after) else TROUBLE
+    if word == "assert":
+        return ERROR if re.match(r"(?:ion)?(?:error|\b.{0,50}(?:fail|violat))", after) else 0
+    if after[:2] in ("ed", "in"):  # crashed, aborted, aborting, killed
+        return ERROR
+    return TROUBLE if word != "kill" else 0
