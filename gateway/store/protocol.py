@@ -1,12 +1,11 @@
 """What every store promises, so that the rest of the gateway never knows which one it talks to.
-
-All methods are coroutines and none blocks the event loop. A method about data that belongs to a tenant takes the tenant first,
-and no method reads across tenants. Times are seconds since the epoch, texts are str, hashes are raw bytes unless said otherwise.
-A store that can't answer raises `gateway.errors.Unavailable`; over its quota, `QuotaExceeded`.
-"""
+All methods are coroutines and none blocks the event loop. A method about data that belongs to a tenant takes the tenant
+first, and no method reads across tenants. Times are seconds since the epoch, texts are str, hashes are raw bytes unless
+said otherwise. A store that can't answer raises `gateway.errors.Unavailable`; over its quota, `QuotaExceeded`."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -61,7 +60,8 @@ class Candidate:
     matched: float
     """Share of the query's weight (its terms' weight × rarity) that the entry holds; 0..1."""
     ceiling: float
-    """The `bm25` that an entry of average length holding each query term once would get; the same for one query's candidates."""
+    """The `bm25` that an entry of average length holding each query term once would get; the same for one query's
+    candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ class CalibrationRow:
 
 @dataclass(frozen=True, slots=True)
 class VectorSet:
-    """All vectors of one tenant and model: `slots[i]` belongs to row i of `data` (float16, row-major, `dim` wide)."""
+    """All vectors of one tenant and model: `entry_ids[i]` belongs to row i of `data` (float16, row-major, `dim`
+    wide)."""
 
     entry_ids: list[str]
     dim: int
@@ -139,7 +140,8 @@ class Store(Protocol):
 
     # -- memory ------------------------------------------------------------------------------------------------------
     async def add(self, entries: Sequence[MemoryEntry]) -> int:
-        """Write entries (of any tenants, all or nothing) and index them; returns how many were new. A known (tenant, id) is left as it is."""
+        """Write entries (of any tenants, all or nothing) and index them; returns how many were new. A known (tenant,
+        id) is left as it is."""
         ...
 
     async def get(self, tenant: str, id: str) -> MemoryEntry | None:
@@ -147,7 +149,8 @@ class Store(Protocol):
         ...
 
     async def update(self, tenant: str, id: str, **fields: object) -> MemoryEntry | None:
-        """Change fields by MemoryEntry's names (not `id`, `tenant`); None where there is no such entry. ValueError on an unknown name."""
+        """Change fields by MemoryEntry's names (not `id`, `tenant`); None where there is no such entry. ValueError on
+        an unknown name."""
         ...
 
     async def delete(self, tenant: str, id: str) -> bool:
@@ -167,7 +170,8 @@ class Store(Protocol):
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
-        """In order of writing, newest first by default. Superseded entries only with `include_history`. ValueError on a bad cursor."""
+        """In order of writing, newest first by default. Superseded entries only with `include_history`. ValueError on a
+        bad cursor."""
         ...
 
     async def count(self, tenant: str) -> int:
@@ -179,7 +183,8 @@ class Store(Protocol):
         ...
 
     async def supersede(self, tenant: str, old_id: str, new_entry: MemoryEntry) -> bool:
-        """In one transaction: the old entry becomes history (`valid_to`, `superseded_by`) and the new one is written. False: no such old entry, or already history; then nothing is written."""
+        """In one transaction: the old entry becomes history (`valid_to`, `superseded_by`) and the new one is written.
+        False: no such old entry, or already history; then nothing is written."""
         ...
 
     async def exists_text(self, tenant: str, normalised_hash: str) -> MemoryEntry | None:
@@ -194,11 +199,11 @@ class Store(Protocol):
         scopes: Sequence[str] = ("long", "session", "project"),
         project: str | None = None,
         session: str | None = None,
-    ) -> list[Candidate]:
+    ) -> builtins.list[Candidate]:
         """Best entries for weighted terms (gateway.memory.tokenise), best first. Never history, never quarantined.
 
-        `project`: entries of another named project in scopes `session` and `project` are left out (long-term memory is the tenant's).
-        `session`: only that session's entries in scope `session`.
+        `project`: entries of another named project in scopes `session` and `project` are left out (long-term memory
+        is the tenant's). `session`: only that session's entries in scope `session`.
         """
         ...
 
@@ -207,7 +212,8 @@ class Store(Protocol):
         ...
 
     async def erase(self, tenant: str) -> int:
-        """Remove all that is kept of the tenant, from tables, indexes, freed pages and the log; returns the number of entries."""
+        """Remove all that is kept of the tenant, from tables, indexes, freed pages and the log; returns the number of
+        entries."""
         ...
 
     # -- vectors -----------------------------------------------------------------------------------------------------
@@ -215,16 +221,22 @@ class Store(Protocol):
         """Store float16 vectors (raw little-endian bytes) by entry id; ids that don't exist are left out."""
         ...
 
-    async def vectors(self, tenant: str, model: str, scopes: Sequence[str] = ("long", "session", "project")) -> VectorSet:
+    async def vectors(
+        self, tenant: str, model: str, scopes: Sequence[str] = ("long", "session", "project")
+    ) -> VectorSet:
         """Vectors of the tenant's live entries."""
         ...
 
-    async def without_vector(self, tenant: str, model: str, limit: int) -> list[MemoryEntry]:
+    async def without_vector(self, tenant: str, model: str, limit: int) -> builtins.list[MemoryEntry]:
         """Live entries that have no vector of that model yet."""
         ...
 
+    async def by_ids(self, tenant: str, ids: Sequence[str]) -> dict[str, MemoryEntry]:
+        """Live entries by id; unknown ids are missing from the answer."""
+        ...
+
     # -- conversation decisions --------------------------------------------------------------------------------------
-    async def load_decisions(self, tenant: str, session: str) -> list[Decision]:
+    async def load_decisions(self, tenant: str, session: str) -> builtins.list[Decision]:
         """All decisions of a session, oldest first."""
         ...
 
@@ -232,7 +244,7 @@ class Store(Protocol):
         """Write or replace by (session, chain, kind); prunes by the limits' age and count."""
         ...
 
-    async def find_decisions(self, tenant: str, chains: Sequence[bytes]) -> list[Decision]:
+    async def find_decisions(self, tenant: str, chains: Sequence[bytes]) -> builtins.list[Decision]:
         """Decisions on any of these prefixes from whichever session; of several for one (chain, kind), the newest."""
         ...
 
@@ -240,10 +252,11 @@ class Store(Protocol):
     async def touch_session(
         self, tenant: str, session: str, project: str = "", turns: int = 0, title: str = "", now: float | None = None
     ) -> None:
-        """Create or refresh; `turns` is the new total (never lowers it), an empty `title` or `project` keeps the old one; reopens a finished session."""
+        """Create or refresh; `turns` is the new total (never lowers it), an empty `title` or `project` keeps the old
+        one; reopens a finished session."""
         ...
 
-    async def sessions(self, tenant: str, limit: int = 100) -> list[Session]:
+    async def sessions(self, tenant: str, limit: int = 100) -> builtins.list[Session]:
         """Newest activity first."""
         ...
 
@@ -251,7 +264,7 @@ class Store(Protocol):
         """Mark as finished; False where it already was or does not exist, so that one caller of many does the work."""
         ...
 
-    async def idle_sessions(self, before: float, limit: int = 100) -> list[tuple[str, str]]:
+    async def idle_sessions(self, before: float, limit: int = 100) -> builtins.list[tuple[str, str]]:
         """(tenant, session) of unfinished sessions last touched before that time."""
         ...
 
@@ -269,7 +282,7 @@ class Store(Protocol):
         """Keep raw messages for a retry; returns the id."""
         ...
 
-    async def take_pending(self, limit: int, lease_s: float = 300.0) -> list[Pending]:
+    async def take_pending(self, limit: int, lease_s: float = 300.0) -> builtins.list[Pending]:
         """Lease the oldest for `lease_s`: no other caller or replica gets them meanwhile. `drop_pending` when done."""
         ...
 
@@ -279,23 +292,25 @@ class Store(Protocol):
 
     # -- spill -------------------------------------------------------------------------------------------------------
     async def put_spill(self, tenant: str, id: str, text: str) -> bool:
-        """Keep a full text under its sha256 hex; False where it was there already (its age is renewed). QuotaExceeded past `max_spill_bytes`."""
+        """Keep a full text under its sha256 hex; False where it was there already (its age is renewed). QuotaExceeded
+        past `max_spill_bytes`."""
         ...
 
     async def get_spill(self, tenant: str, id: str) -> str | None:
         """The text, exactly."""
         ...
 
-    async def list_spill(self, tenant: str, limit: int = 1000) -> list[SpillInfo]:
+    async def list_spill(self, tenant: str, limit: int = 1000) -> builtins.list[SpillInfo]:
         """Newest first."""
         ...
 
     async def prune_spill(self, max_bytes: int, max_age_s: float) -> int:
-        """Over all tenants: drop what is older than `max_age_s`, then the oldest until the rest fits `max_bytes`; returns how many went."""
+        """Over all tenants: drop what is older than `max_age_s`, then the oldest until the rest fits `max_bytes`;
+        returns how many went."""
         ...
 
     # -- shared odds and ends ----------------------------------------------------------------------------------------
-    async def load_calibration(self) -> list[CalibrationRow]:
+    async def load_calibration(self) -> builtins.list[CalibrationRow]:
         """All rows."""
         ...
 
