@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from importlib import metadata
@@ -41,10 +42,10 @@ def report(settings: Settings, source: Path | None) -> bool:
     findings = asyncio.run(check(settings))
     for finding in findings:
         _print(finding)
-    problems = sum(finding.level == "problem" for finding in findings)
-    warnings = sum(finding.level == "warning" for finding in findings)
-    print(f"{problems} problems, {warnings} warnings" if problems or warnings else "all is well")
-    return problems == 0
+    counts = Counter(finding.level for finding in findings)
+    tally = ", ".join(f"{counts[level]} {level}{'' if counts[level] == 1 else 's'}" for level in ("problem", "warning"))
+    print(tally if counts["problem"] or counts["warning"] else "all is well")
+    return not counts["problem"]
 
 
 async def check(settings: Settings) -> list[Finding]:

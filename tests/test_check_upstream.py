@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
@@ -17,42 +13,9 @@ from pydantic import SecretStr
 from gateway.check_upstream import Finding, check_embeddings, check_upstream, explain_failure
 from gateway.settings import AuthKey, AuthSettings, EmbeddingsSettings, UpstreamSettings
 from tests.support.gateway_process import free_port
+from tests.support.json_server import MODELS, Answers, json_server
 
 OPEN = AuthSettings()
-Answers = dict[str, tuple[int, dict[str, str], Any]]
-
-
-@contextmanager
-def server(answers: Answers) -> Iterator[tuple[str, list[tuple[str, str, str | None]]]]:
-    """`answers`: (status, headers, JSON) by "METHOD path", else 404; gives the address and what was asked."""
-    heard: list[tuple[str, str, str | None]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length") or 0))
-            heard.append((self.command, self.path, self.headers.get("authorization")))
-            status, headers, document = answers.get(f"{self.command} {self.path}", (404, {}, {"detail": "Not Found"}))
-            body = document if isinstance(document, bytes) else json.dumps(document).encode()
-            self.send_response(status)
-            for name, value in {**headers, "content-length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = answer
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=listening.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.server_port}", heard
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
 
 
 def upstream(url: str, **fields: Any) -> UpstreamSettings:
@@ -65,18 +28,15 @@ async def only(settings: UpstreamSettings, auth: AuthSettings = OPEN) -> Finding
     return finding
 
 
-MODELS: Answers = {"GET /v1/models": (200, {}, {"object": "list", "data": [{"id": "gpt-4o"}, {"id": "gpt-5"}]})}
-
-
 async def test_a_good_upstream_gets_its_own_key() -> None:
-    with server(MODELS) as (url, heard):
+    with json_server(MODELS) as (url, heard):
         finding = await only(upstream(url, api_key="sk-1"))
     assert finding.level == "ok" and "2 models" in finding.text
     assert heard == [("GET", "/v1/models", "Bearer sk-1")]
 
 
 async def test_a_misspelt_model_is_named() -> None:
-    with server(MODELS) as (url, _):
+    with json_server(MODELS) as (url, _):
         findings = await check_upstream(upstream(url, models=["gpt-4p", "gpt-5", "o1-*"]), OPEN)
     assert [finding.level for finding in findings] == ["ok", "warning"]
     assert "'gpt-4p' is not in its list" in findings[1].text and "did you mean 'gpt-4o'" in findings[1].text
@@ -94,34 +54,34 @@ async def test_a_misspelt_model_is_named() -> None:
     ],
 )
 async def test_a_status_is_put_into_words(status: int, headers: dict[str, str], level: str, word: str) -> None:
-    with server({"GET /v1/models": (status, headers, {})}) as (url, _):
+    with json_server({"GET /v1/models": (status, headers, {})}) as (url, _):
         finding = await only(upstream(url, api_key="canary"))
     assert finding.level == level and word in finding.text
     assert "canary" not in finding.text
 
 
 async def test_wanting_a_key_is_right_where_callers_bring_theirs() -> None:
-    with server({"GET /v1/models": (401, {}, {})}) as (url, _):
+    with json_server({"GET /v1/models": (401, {}, {})}) as (url, _):
         assert (await only(upstream(url))).level == "ok"
 
 
 async def test_the_gateways_own_keys_are_no_upstreams_keys() -> None:
     auth = AuthSettings(keys=[AuthKey(key=SecretStr("k"))])
-    with server(MODELS) as (url, _):
+    with json_server(MODELS) as (url, _):
         findings = await check_upstream(upstream(url), auth)
     assert [finding.level for finding in findings] == ["ok", "warning"]
     assert "auth.keys" in findings[1].text
 
 
 async def test_a_server_without_a_list_is_asked_another_way() -> None:
-    with server({"POST /v1/chat/completions": (400, {}, {"error": {"message": "no messages"}})}) as (url, _):
+    with json_server({"POST /v1/chat/completions": (400, {}, {"error": {"message": "no messages"}})}) as (url, _):
         finding = await only(upstream(url))
     assert finding.level == "ok" and "no list of models" in finding.text
 
 
 @pytest.mark.parametrize("body", [b"<html>hello</html>", {"data": "x"}, [], {"data": [{}]}])
 async def test_a_list_of_another_shape_is_a_warning(body: Any) -> None:
-    with server({"GET /v1/models": (200, {}, body)}) as (url, _):
+    with json_server({"GET /v1/models": (200, {}, body)}) as (url, _):
         finding = await only(upstream(url))
     assert finding.level == "warning"
 
@@ -132,7 +92,7 @@ async def test_nobody_listening() -> None:
 
 
 async def test_tls_asked_of_a_plain_server() -> None:
-    with server(MODELS) as (url, _):
+    with json_server(MODELS) as (url, _):
         finding = await only(upstream(url.replace("http:", "https:")))
     assert finding.level == "problem" and "TLS" in finding.text
 
@@ -177,11 +137,11 @@ async def test_providers_are_litellms() -> None:
 
 async def test_embeddings_are_tried() -> None:
     endpoint: Answers = {"POST /v1/embeddings": (200, {}, {"data": [{"index": 0, "embedding": [0.1, 0.2, 0.3]}]})}
-    with server(endpoint) as (url, heard):
+    with json_server(endpoint) as (url, heard):
         found = await check_embeddings(EmbeddingsSettings(base_url=url, model="m", api_key=SecretStr("e")))
     assert found.level == "ok" and "vectors of 3" in found.text
     assert heard == [("POST", "/v1/embeddings", "Bearer e")]
-    with server({}) as (url, _):
+    with json_server({}) as (url, _):
         assert (await check_embeddings(EmbeddingsSettings(base_url=url, model="m"))).level == "problem"
-    with server({"POST /v1/embeddings": (200, {}, {"data": []})}) as (url, _):
+    with json_server({"POST /v1/embeddings": (200, {}, {"data": []})}) as (url, _):
         assert (await check_embeddings(EmbeddingsSettings(base_url=url, model="m"))).level == "problem"
