@@ -12,5 +12,5 @@ _numbers = itertools.count(1)
 
 def entry(content: str, tenant: str = "t1", **fields: Any) -> MemoryEntry:
     """A fact of tenant `t1`, with any field of MemoryEntry replaced."""
-    fields = {"type": EntryType.FACT, "timestamp": 1_700_000_000.0, "id": f"e{next(_numbers)}"} | fields
-    return MemoryEntry(tenant=tenant, content=content, **fields)
+    filled: dict[str, Any] = {"type": EntryType.FACT, "timestamp": 1_700_000_000.0, "id": f"e{next(_numbers)}"}
+    return MemoryEntry(tenant=tenant, content=content, **filled | fields)

@@ -67,7 +67,7 @@ class PostgresServer:
 
         name = f"t{next(self.numbers)}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]  # a name of ours
+            connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
 

@@ -167,7 +167,7 @@ async def test_the_seed_is_made_once(store: Store) -> None:
 async def test_erasing_takes_everything_of_one_tenant_only(store: Store) -> None:
     for tenant in ("t1", "t2"):
         await store.add(
-            [entry("kept words", id="x", tenant=tenant), entry("kept", id="y", tenant=tenant, scope="session")]
+            [entry("zebra words", id="x", tenant=tenant), entry("zebra", id="y", tenant=tenant, scope="session")]
         )
         await store.put_vectors(tenant, "m", {"x": b"\x00\x3c"})
         await store.save_decisions(tenant, "s", [Decision(CHAINS[0], "k", b"")])
@@ -177,15 +177,15 @@ async def test_erasing_takes_everything_of_one_tenant_only(store: Store) -> None
     await store.add_pending("t1", "s", b"raw")
     assert await store.erase("t1") == 2
     assert await store.count("t1") == 0
-    assert await store.candidates("t1", ["kept"], 5) == []
+    assert await store.candidates("t1", ["zebra"], 5) == []
     assert (await store.vectors("t1", "m")).entry_ids == []
     assert await store.load_decisions("t1", "s") == []
     assert await store.sessions("t1") == []
     assert await store.get_working("t1", "s") is None
     assert await store.get_spill("t1", "a" * 64) is None
     assert await store.take_pending(5) == []
-    assert len(await store.candidates("t2", ["kept"], 5)) == 2
+    assert len(await store.candidates("t2", ["zebra"], 5)) == 2
     assert (await store.vectors("t2", "m")).entry_ids == ["x"]
     assert len(await store.sessions("t2")) == 1
-    await store.add([entry("kept words", id="x")])
-    assert [hit.entry.id for hit in await store.candidates("t1", ["kept"], 5)] == ["x"]
+    await store.add([entry("zebra words", id="x")])
+    assert [hit.entry.id for hit in await store.candidates("t1", ["zebra"], 5)] == ["x"]
