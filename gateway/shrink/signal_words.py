@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+CERTAIN = 6
+"""A verdict whatever level its line claims: crashes and sanitizers' findings, relayed by a harness as information."""
 VERDICT = 5
 """A tool's own verdict of failure: failed tests, compiler errors, crashes, fatal errors."""
 ERROR = 4
@@ -23,13 +25,13 @@ PLACE = 1
 # Written as a tree of letters: a flat list of the same words is six times slower to search.
 HIT = re.compile(
     r"e(?:rr(?:or|no\b|[!:])|x(?:ception|it(?:ed|ing|s)?\b|pected|ceeded)|victed|rreur)"
-    r"|t(?:ime(?:d out|-?out)|raceback \(|erminated)|a(?:bort|ssert)"
+    r"|t(?:ime(?:d out|-?out)|raceback \(|erminated|oo (?:many|large|long|few))|a(?:bort|ssert)"
     r"|no(?:t (?:found|ok\b|allowed|permitted|supported|ready|valid)| such| space| mat(?:ching|ch)| module|n-?zero)"
     r"|i(?:n(?:compatible|valid)|llegal|magepull)|o(?:ut of|om|verflow)"
-    r"|s(?:eg(?:mentation fault|fault)|ig(?:segv|abrt|kill|bus|ill|fpe|trap|term)|evere|tack trace)"
+    r"|s(?:eg(?:mentation fault|fault)|ig(?:segv|abrt|kill|bus|ill|fpe|trap|term)|evere|tack trace|anitizer: )"
     r"|re(?:fused|jected|set by peer|turned|ceived:)"
     r"|c(?:a(?:n(?:not|'t| not)|used by)|o(?:uld(?: not|n't)|re dumped|mmand not found|nflict|rrupt)|r(?:ash|itical))"
-    r"|d(?:e(?:nied|adlock|clared|precat)|oes not|id not)|f(?:a(?:il|tal|llo)|orbidden|ehler)"
+    r"|d(?:e(?:nied|adlock|clared|precat)|oes not|id not|ata race)|f(?:a(?:il|tal|llo)|orbidden|ehler)"
     r"|un(?:able to|defined|handled|caught|resolved|known|reachable|authorized|recogni[sz]ed|healthy|satisfied|bound"
     r"|available|stable|met)|panic|m(?:issing|ismatch|alformed)|warn|kill|leak|ba(?:ck-?off|d gateway)|violat"
     r"|\*\*\*|\n(?:@@ |e {2,}|[ef]\d{4} \d\d:|not ok\b)|\.[a-z]{1,5}:\d+(?::\d+)?: | 5\d\d[ ,\"\n]|\"5\d\d[ ,\"\n]"
@@ -79,6 +81,8 @@ _CLASS_BEFORE = re.compile(
     r"^\W{0,4}(?:exception in thread \S+ |caused by: |uncaught |unhandled )?(?:[\w$]+[.:/\\]+)*[\w$]*$"
 )
 _HEAD_BEFORE = re.compile(r"^[\s\W]*$")
+_CONTRAST_AFTER = re.compile(r"\s*(?:value)?:|.{0,50}\b(?:got|but|actual|received|found|was|to (?:be|equal))\b")
+_BARE_EXIT = re.compile(r" \d+;?\s*$")
 _EXIT_CODE = re.compile(
     r"(?: with)?(?: (?:a |an )?(?:non-?zero )?(?:exit )?(?:code|status|value|error))?\s*[:=(]*\s*(-?\d+)\b"
 )
@@ -86,17 +90,8 @@ _MESSAGE_AFTER = re.compile(r"s?\s*[:!\](]| ?(?:-|—|–) |\s{2,}\S|: ")
 _DOING_AFTER = re.compile(r"(?:ed|ure)? (?:to|with|in|at|on|tests?|while|because|after|during|for|by)\b|ed[:.!]|ure:")
 
 # Words that are a verdict wherever they stand (in prose they are too rare to matter).
-_ALWAYS = (
-    "core dumped",
-    "segmentation fault",
-    "segfault",
-    "sigsegv",
-    "sigabrt",
-    "sigbus",
-    "sigill",
-    "sigfpe",
-    "imagepull",
-)
+_ALWAYS = frozenset(["core dumped", "segmentation fault", "segfault", "sanitizer: ", "data race"])
+_CRASHES = frozenset(["sigsegv", "sigabrt", "sigbus", "sigill", "sigfpe", "imagepull"])
 _STRONG = (
     "caused by", "traceback (", "no such", "no space", "command not found", "timed out", "terminated", "unhandled",
     "uncaught", "undefined", "unresolved", "denied", "refused", "deadlock", "severe", "critical", "evicted",
@@ -124,6 +119,8 @@ def weigh(word: str, before: str, after: str, capital: bool) -> int:
 
     All in lower case; `capital` tells FAILED from failed. `before` starts with the line, or with `CUT` where it is cut.
     """
+    if word == "expected" and before.endswith("un"):
+        word, before = "unexpected", before[:-2]
     first = word[0]
     if not first.isalpha() or (not before and (word.startswith(("e  ", "not ok")) or word[-1] == ":")):
         return _weigh_sign(word, before, after)
@@ -131,6 +128,8 @@ def weigh(word: str, before: str, after: str, capital: bool) -> int:
         return _weigh_foreign(word, before, after)
     if _is_name(before, after):
         return 0
+    if before[-1:] == "_" or after[:1] == "_":  # inside a symbol: NS_ERROR_FAILURE tells something, on_error nothing
+        return TROUBLE if capital else 0
     return _weigh_word(word, before, after, capital)
 
 
@@ -177,7 +176,9 @@ def _weigh_foreign(word: str, before: str, after: str) -> int:
 def _is_name(before: str, after: str) -> bool:
     """Whether the word is part of a file's, flag's, symbol's or setting's name, or says that there is no trouble."""
     last, following = before[-1:], after[:1]
-    if last == "/" or following in ("/", "\\") or (last == "_" and following != ":") or following == "_":
+    if last == "/" or following in ("/", "\\"):
+        return True
+    if following != ":" and not last.isspace() and "/" in before and "/" in before.rsplit(None, 1)[-1]:
         return True
     if (before[-2:] == "::" and len(before) > 2) or after[:2] == "::":
         return True
@@ -205,6 +206,8 @@ def _taken_back(before: str) -> bool:
 
 def _weigh_word(word: str, before: str, after: str, capital: bool) -> int:
     if word in _ALWAYS:
+        return CERTAIN
+    if word in _CRASHES:
         return VERDICT
     if word.startswith("exit") or word in ("returned", "terminated", "non-zero", "nonzero"):
         return _weigh_exit(word, before, after)
@@ -220,11 +223,10 @@ def _weigh_word(word: str, before: str, after: str, capital: bool) -> int:
             if re.match(r"[ -]?kill| memory| ?:", after)
             else (TROUBLE if word == "out of" and re.match(r" (?:range|bounds|date|sync|disk)", after) else 0)
         )
+    if word == "unexpected":
+        return VERDICT if capital else TROUBLE
     if word == "expected":
-        told = before.endswith("un") or re.match(
-            r"\s*(?:value)?:|.{0,50}\b(?:got|but|actual|received|found|was|to (?:be|equal))\b", after
-        )
-        return (VERDICT if capital and before.endswith("un") else TROUBLE) if told else 0
+        return TROUBLE if _CONTRAST_AFTER.match(after) else 0
     if word in ("declared", "unknown", "unbound", "leak", "back-off", "backoff", "unavailable", "unstable"):
         return TROUBLE if word != "declared" or "not used" in after else 0
     return ERROR if word in _STRONG or capital else TROUBLE
@@ -233,6 +235,8 @@ def _weigh_word(word: str, before: str, after: str, capital: bool) -> int:
 def _weigh_exit(word: str, before: str, after: str) -> int:
     if word.startswith("non"):
         return ERROR if re.match(r" (?:exit|status|code|return)", after) else 0
+    if word == "exit" and _BARE_EXIT.match(after) and before[-2:].isspace():
+        return 0  # a line of a script that was printed
     code = _EXIT_CODE.match(after)
     if code is None:
         return TROUBLE if word == "terminated" else 0

@@ -13,7 +13,19 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from gateway.shrink.signal_words import CUT, ERROR, FOREIGN_HIT, HIT, PLACE, REACH, TROUBLE, VERDICT, WARNING, weigh
+from gateway.shrink.signal_words import (
+    CERTAIN,
+    CUT,
+    ERROR,
+    FOREIGN_HIT,
+    HIT,
+    PLACE,
+    REACH,
+    TROUBLE,
+    VERDICT,
+    WARNING,
+    weigh,
+)
 
 __all__ = ["ERROR", "PLACE", "TROUBLE", "VERDICT", "WARNING", "Signal", "kind_key", "signal_lines", "strength_of"]
 
@@ -26,6 +38,7 @@ _PASSED = re.compile(
     r"|\bTEST-(?:PASS|OK|START|SKIP)\b|\[\s+(?:OK|RUN)\s+\]|\b(?:PASSED|SKIPPED|XFAIL)\b(?: +\[ *\d+%\])?\s*$"
     r"|\.\.\. ?(?:ok|skipped|ignored)\b|(?:测试)?通过\s*$"
 )
+_VERDICT_FIRST = re.compile(r"[\W\d]*(?:[A-Z]+[- ])*(?:UNEXPECTED|FAIL|CRASH|FATAL|PANIC|ERROR)")
 _PASSED_WORDS = (
     "PASS",
     "OK",
@@ -81,20 +94,21 @@ def signal_lines(lines: Sequence[str]) -> list[Signal]:
     if len(lowered) != len(text):  # a few letters have a longer lower case; offsets must agree
         lowered = "".join(low if len(low := char.lower()) == 1 else char for char in text)
     starts = list(accumulate((len(line) + 1 for line in lines), initial=1))
-    signals: list[Signal] = []
-    keys: dict[str, tuple[int, str]] = {}
     strongest = _strongest(HIT, text, lowered, starts)
     if not text.isascii():
         for index, strength in _strongest(FOREIGN_HIT, text, lowered, starts).items():
             strongest[index] = max(strength, strongest.get(index, 0))
         strongest = dict(sorted(strongest.items()))
+    signals: list[Signal] = []
+    judged: dict[tuple[int, bytes], tuple[int, str]] = {}
     for index, strength in strongest.items():
         line = lines[index]
-        known = keys.get(line)
-        if known is None:
-            known = keys[line] = (_heard(line, strength), kind_key(line))
-        if known[0]:
-            signals.append(Signal(index, *known))
+        likeness = (strength, line.encode("utf-8", "surrogatepass").translate(None, b"0123456789"))
+        verdict = judged.get(likeness)
+        if verdict is None:
+            verdict = judged[likeness] = (_heard(line, strength), kind_key(line))
+        if verdict[0]:
+            signals.append(Signal(index, *verdict))
     return signals
 
 
@@ -110,7 +124,7 @@ def _strongest(words: re.Pattern[str], text: str, lowered: str, starts: list[int
         if at >= end:
             index = bisect_right(starts, at, max(index, 0)) - 1
             begin, end, best = starts[index], starts[index + 1], 0
-        if best == VERDICT or at - begin > _LONGEST_JUDGED:
+        if best >= CERTAIN or at - begin > _LONGEST_JUDGED:
             continue
         stop = hit.end()
         before = CUT + lowered[at - REACH : at] if at - begin > REACH else lowered[begin:at]
@@ -128,6 +142,10 @@ def _heard(line: str, strength: int) -> int:
     line = line[:_LONGEST_JUDGED]
     if any(word in line for word in _PASSED_WORDS) and _PASSED.search(line):
         return 0
-    if strength < VERDICT and strength > PLACE and _CALM.search(line[:_PREFIX]):
+    if strength == CERTAIN:
+        return VERDICT
+    if strength > PLACE and (level := _CALM.search(line[:_PREFIX])):
+        if strength == VERDICT:  # a test runner's own verdict often comes at level INFO, right after it
+            return VERDICT if _VERDICT_FIRST.match(line, level.end()) else ERROR
         return max(PLACE, strength - 2)
     return strength
