@@ -20,7 +20,7 @@ from gateway.errors import SettingsError
 from gateway.settings import OPENAI_BASE_URL, Settings
 from gateway.settings_errors import explain, nearest
 from gateway.settings_file import Document, Location, Problem, dotted, read_document
-from gateway.settings_schema import annotation_at, children, is_section, lookup, model_at, settle
+from gateway.settings_schema import annotation_at, children, is_free, is_section, lookup, settle
 
 PREFIX = "GATEWAY_"
 SEPARATOR = "__"
@@ -67,10 +67,11 @@ class _Gathered:
         self.origins[location] = origin
 
     def origin_of(self, location: Location) -> str:
-        for length in range(len(location), 0, -1):
-            if location[:length] in self.origins:
-                return self.origins[location[:length]]
-        return ""
+        """Who set the value, or what it stands in; else, for a value that is missing, who set one beside it."""
+        above = [location[:length] for length in range(len(location), 0, -1)]
+        exact = (self.origins[place] for place in above if place in self.origins)
+        beside = (by for place in above for known, by in self.origins.items() if known[: len(place)] == place)
+        return next(exact, None) or next(beside, "")
 
 
 def _set(target: Any, key: str | int, value: Any) -> None:
@@ -167,7 +168,7 @@ def _location_of(gathered: _Gathered, name: str) -> Location | None:
 def _match(segment: str, known: list[str], location: Location) -> str | None:
     """The key that a variable's part means, whatever its case; a free mapping takes new ones."""
     found = next((key for key in known if key.lower() == segment), None)
-    return segment if found is None and model_at(location) is None else found
+    return segment if found is None and segment and is_free(location) else found
 
 
 def _index(gathered: _Gathered, segment: str, location: Location) -> int | None:
@@ -188,7 +189,7 @@ def _take_flags(gathered: _Gathered, overrides: Mapping[str, object]) -> None:
 
 def _take_openai_key(gathered: _Gathered, environ: Mapping[str, str]) -> None:
     """The built-in upstream's key; never sent along to an address that somebody else put in its place."""
-    first = gathered.data["upstreams"][0]
+    first = lookup(gathered.data, ("upstreams", 0))
     if isinstance(first, dict) and first.get("base_url") == OPENAI_BASE_URL and not gathered.origin_of(("upstreams",)):
         first.setdefault("api_key", environ.get("OPENAI_API_KEY") or None)
 

@@ -62,6 +62,11 @@ def lookup(data: Any, location: Location) -> Any:
     return data
 
 
+def is_free(location: Location) -> bool:
+    """Whether a mapping with names of the user's own choosing stands at `location`."""
+    return any(get_origin(kind) is dict for kind in members(annotation_at(location)))
+
+
 def is_section(key: str) -> bool:
     """Whether a top-level key holds a block or a list, and not a value of its own."""
     return any(_is_model(kind) or get_origin(kind) in (dict, list) for kind in members(annotation_at((key,))))

@@ -315,3 +315,28 @@ def test_any_values_load_or_are_refused_line_by_line(tmp_path_factory: pytest.Te
     except SettingsError as error:
         for line in str(error).splitlines():
             assert re.match(rf"{re.escape(str(path))}:\d+: ", line)
+
+
+SEGMENTS = [
+    *("upstreams", "models", "auth", "keys", "limits", "soft", "server", "port", "memory", "embeddings", "base_url"),
+    *("headers", "fallbacks", "data_dir", "gpt-4o", "0", "1", "x", ""),
+]
+
+
+@given(
+    st.dictionaries(
+        st.lists(st.sampled_from(SEGMENTS), min_size=1, max_size=5).map(
+            lambda parts: "GATEWAY_" + "__".join(parts).upper()
+        ),
+        st.sampled_from(
+            ["1", "0.6", "text", "http://h", "[]", "[a, {b: c}]", "{a: 1}", "{", "null", "", "- a: [", "!!x y"]
+        ),
+        max_size=4,
+    )
+)
+def test_any_variables_load_or_are_named(environ: dict[str, str]) -> None:
+    try:
+        load_settings(None, {}, environ)
+    except SettingsError as error:
+        for line in str(error).splitlines():
+            assert line.partition(": ")[0] in environ
