@@ -1,0 +1,178 @@
+"""Wiring: what is built at the start, which path leads where, and the order in which things stop."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import structlog
+from starlette.applications import Starlette
+from starlette.routing import Route as Path
+
+from gateway import logs
+from gateway.api.admin import Admin
+from gateway.api.chat import ChatEndpoint
+from gateway.api.passthrough import Passthrough
+from gateway.conversation import Conversations
+from gateway.counting import Counting
+from gateway.forms import Forms
+from gateway.forward import Forwarder
+from gateway.memory.scribe import Scribe
+from gateway.memory.service import MemoryService
+from gateway.message import Messages
+from gateway.metrics import Metrics
+from gateway.pipeline import Pipeline
+from gateway.services import Services
+from gateway.settings import Settings
+from gateway.store.open import open_store
+from gateway.summarise import Summariser
+from gateway.tasks import Tasks
+from gateway.tenants import Gatekeeper
+from gateway.tokens import fast
+from gateway.tokens.calibration import Calibration
+from gateway.tokens.precise import Precise
+from gateway.tokens.windows import ModelTable
+from gateway.upstream.pool import Upstreams
+from gateway.upstream.routes import Router
+
+log = structlog.get_logger(__name__)
+
+KEEP_ALIVE_S = 75
+"""An idle client connection stays open so long; more than the pools of common clients keep theirs."""
+GRACE_S = 600
+"""How long shutdown waits for streams in flight."""
+MULTIPROCESS_DIR = "PROMETHEUS_MULTIPROC_DIR"
+"""prometheus-client's own variable, read by the workers when they import it."""
+ANY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+WARM_ENCODING = "o200k_base"
+
+
+async def build(settings: Settings, *, multiprocess: bool = False) -> Services:
+    """Build the parts. Must run inside the event loop that will serve."""
+    metrics = Metrics(multiprocess=multiprocess)
+    tasks = Tasks(lambda name: metrics.dropped_tasks.labels(name).inc())
+    store = await open_store(settings.data_dir, settings.database_url)
+    table = ModelTable()
+    await asyncio.to_thread(table.load)
+    router = Router(settings, table)
+    router.learned.update(await store.load_windows())
+    seed = int.from_bytes((await store.seed())[:8], "big")
+    messages = Messages(fast.message_tokens, seed)
+    counting = Counting(Precise(), Calibration(), store, tasks)
+    await counting.load()
+    upstreams = Upstreams(settings.upstreams)
+    summariser = Summariser(
+        settings.compaction,
+        router,
+        upstreams,
+        messages,
+        metrics,
+        asyncio.Semaphore(settings.compaction.concurrency),
+    )
+    return Services(
+        settings=settings,
+        store=store,
+        tasks=tasks,
+        metrics=metrics,
+        gatekeeper=Gatekeeper(settings.auth.keys),
+        router=router,
+        upstreams=upstreams,
+        messages=messages,
+        counting=counting,
+        forms=Forms(settings, messages),
+        conversations=Conversations(store, tasks),
+        summariser=summariser,
+        memory=MemoryService(settings, store, router, upstreams, metrics),
+    )
+
+
+def create_app(settings: Settings, *, multiprocess: bool = False) -> Starlette:
+    """The ASGI application; everything that needs an event loop is built when its lifespan begins."""
+    return Starlette(lifespan=_lifespan(settings, multiprocess))
+
+
+def _lifespan(settings: Settings, multiprocess: bool) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        services = await build(settings, multiprocess=multiprocess)
+        scribe = Scribe(services)
+        app.router.routes.extend(routes(services, scribe))
+        _warm(services)
+        scribe.start()
+        try:
+            yield
+        finally:
+            await scribe.stop()
+            await services.tasks.drain()
+            await services.counting.save()
+            await services.upstreams.close()
+            await services.store.close()
+
+    return lifespan
+
+
+def routes(services: Services, scribe: Scribe) -> list[Path]:
+    """Which path leads where."""
+    pipeline = Pipeline(services)
+    admin = Admin(services)
+    paths = [
+        Path(
+            "/v1/chat/completions",
+            ChatEndpoint(services, pipeline, Forwarder(services, pipeline), scribe),
+            methods=["POST"],
+        ),
+        Path("/healthz", admin.healthz),
+        Path("/readyz", admin.readyz),
+    ]
+    if services.settings.metrics.enabled:
+        paths.append(Path("/metrics", admin.metrics))
+    paths.append(Path("/v1/{path:path}", Passthrough(services), methods=ANY_METHOD))
+    return paths
+
+
+def _warm(services: Services) -> None:
+    """Load in the background what the first request should not wait for."""
+    spawn = services.tasks.spawn
+    spawn("load tiktoken", asyncio.to_thread(services.counting.precise.load, WARM_ENCODING))
+    if services.settings.memory.enabled:
+        spawn("load dictionary", asyncio.to_thread(services.memory.warm))
+    for provider in services.upstreams.warm():
+        spawn("import litellm", provider.warm())
+
+
+def _worker(settings: Settings, *, multiprocess: bool) -> Starlette:
+    """Runs in the process that serves, which with several workers is not the one that was started."""
+    logs.configure()
+    return create_app(settings, multiprocess=multiprocess)
+
+
+def serve(settings: Settings, workers: int = 1) -> None:
+    """Run until told to stop. On SIGTERM streams in flight are finished and the scribe is drained."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        functools.partial(_worker, settings, multiprocess=workers > 1),
+        factory=True,
+        host=settings.server.host,
+        port=settings.server.port,
+        workers=workers,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    if workers == 1:
+        uvicorn.Server(config).run()
+        return
+    from uvicorn.supervisors import Multiprocess
+
+    with tempfile.TemporaryDirectory(prefix="gateway-metrics-") as shared:
+        os.environ[MULTIPROCESS_DIR] = shared
+        Multiprocess(config, sockets=[config.bind_socket()]).run()

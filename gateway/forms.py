@@ -1,0 +1,161 @@
+"""The forms a message can take, from whole to skeleton, each made once and remembered.
+
+Every form is a pure function of the message (and, for a skeleton, of the call it answers), so a decision only has to
+remember the level: the bytes come out the same on every turn, on every replica, after every restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.message import Message, Messages, Recent
+from gateway.settings import Settings
+from gateway.shrink.budget import cut_output
+from gateway.shrink.fold import fold
+from gateway.shrink.parts import map_text
+from gateway.shrink.skeleton import skeleton_arguments, skeleton_result
+from gateway.shrink.snip import snip
+from gateway.types import ChatMessage
+
+FORMS_BYTES = 64 * 1024 * 1024
+"""Of forms kept, as JSON."""
+UNCHANGED_WEIGHT = 100
+"""Bytes that remembering "nothing to win here" costs, about."""
+SPILLED_KEPT = 1_000
+LARGE = 64 * 1024
+"""Characters; a message over this is worked on in a thread."""
+SPILL_ID_CHARS = 32
+"""128 bits of the text's SHA-256: content-addressed, and short enough to name in a prompt."""
+TOOL_NAME = "read_spilled_output"
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """A tool message within its budget, and the whole texts that were cut, by id."""
+
+    message: Message
+    texts: tuple[tuple[str, str], ...]
+
+
+class Forms:
+    """Makes forms. Every method gives back the very same `Message` where nothing is to be won."""
+
+    def __init__(self, settings: Settings, messages: Messages) -> None:
+        self._settings = settings
+        self._messages = messages
+        self._kept: Recent[tuple[str, bytes, int], Message | bool] = Recent(FORMS_BYTES)
+        self._spilled: Recent[tuple[bytes, int], Spilled] = Recent(SPILLED_KEPT)
+
+    def folded(self, message: Message) -> Message:
+        """Tier 0: nothing lost."""
+        return self._form("fold", message, 0, lambda data: map_text(data, fold))
+
+    def known(self, form: str, message: Message, size: int = 0) -> bool:
+        """Whether the form has been made before, and so costs nothing now."""
+        return self._kept.get((form, message.facts.identity, size)) is not None
+
+    def within_budget(self, message: Message, max_chars: int) -> Spilled:
+        """Tier 1: the message cut to `max_chars` where it is over them, or over `spill.max_lines`."""
+        key = (message.facts.identity, max_chars)
+        found = self._spilled.get(key)
+        if found is None:
+            found = self._cut(message, max_chars)
+            self._spilled.put(key, found)
+        return found
+
+    def snipped(self, message: Message) -> Message:
+        """Tier 2: head, tail and signal lines."""
+        rule = self._settings.snip
+
+        def cut(text: str) -> str:
+            return snip(text, max_chars=rule.max_chars, head=rule.head, tail=rule.tail, signal=rule.signal) or text
+
+        return self._form("snip", message, 0, lambda data: map_text(data, cut))
+
+    def skeleton_of_result(self, message: Message, name: str, arguments: str) -> Message:
+        """Tier 3, for a tool's result: one line."""
+        call = hash((name, arguments))
+        return self._form(
+            "result", message, call, lambda data: map_text(data, lambda text: skeleton_result(name, arguments, text))
+        )
+
+    def skeleton_of_call(self, message: Message) -> Message:
+        """Tier 3, for an assistant's calls: their long arguments elided."""
+        return self._form("call", message, 0, _elided)
+
+    def with_text(self, message: Message, text: str) -> Message:
+        """The message with its text replaced."""
+        return self._messages.make(_replaced(message.data, text))
+
+    def _form(
+        self, name: str, message: Message, size: int, change: Callable[[ChatMessage], ChatMessage | None]
+    ) -> Message:
+        key = (name, message.facts.identity, size)
+        found = self._kept.get(key)
+        if found is None:
+            data = change(message.data)
+            made = message if data is None else self._messages.make(data)
+            if made.facts.tokens < message.facts.tokens:
+                found = Message(made.raw, made.facts)
+                self._kept.put(key, found, len(made.raw))
+            else:
+                found = True
+                self._kept.put(key, found, UNCHANGED_WEIGHT)
+        return found if isinstance(found, Message) else message
+
+    def _cut(self, message: Message, max_chars: int) -> Spilled:
+        rule = self._settings.spill
+        texts: list[tuple[str, str]] = []
+
+        def cut(text: str) -> str:
+            name = spill_id(text)
+            short = cut_output(text, max_chars=max_chars, max_lines=rule.max_lines, where=self._where(name))
+            if short is None or len(short) >= len(text):
+                return text
+            texts.append((name, text))
+            return short
+
+        data = map_text(message.data, cut)
+        if data is None or not texts:
+            return Spilled(message, ())
+        return Spilled(self._messages.make(data), tuple(texts))
+
+    def _where(self, name: str) -> str:
+        if self._settings.spill.tool:
+            return f'{TOOL_NAME}(id="{name}")'
+        return f"/v1/memory/spill/{name}"
+
+
+def spill_id(text: str) -> str:
+    """The id under which a text is kept in the spill."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:SPILL_ID_CHARS]
+
+
+def _elided(data: ChatMessage) -> ChatMessage | None:
+    calls = data.get("tool_calls")
+    if not isinstance(calls, list):
+        return None
+    out, changed = [], False
+    for call in calls:
+        function = call.get("function") if isinstance(call, dict) else None
+        arguments = function.get("arguments") if isinstance(function, dict) else None
+        if (
+            isinstance(function, dict)
+            and isinstance(arguments, str)
+            and (short := skeleton_arguments(arguments)) != arguments
+        ):
+            out.append({**call, "function": {**function, "arguments": short}})
+            changed = True
+        else:
+            out.append(call)
+    return {**data, "tool_calls": out} if changed else None
+
+
+def _replaced(data: ChatMessage, text: str) -> ChatMessage:
+    content = data.get("content")
+    if not isinstance(content, list):
+        return {**data, "content": text}
+    rest = [part for part in content if not (isinstance(part, dict) and part.get("type") == "text")]
+    return {**data, "content": [{"type": "text", "text": text}, *rest]}

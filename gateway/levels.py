@@ -1,0 +1,56 @@
+"""The message at a level of shrinking, given the calls around it."""
+
+from __future__ import annotations
+
+from gateway.body import as_object
+from gateway.conversation import Level
+from gateway.forms import Forms
+from gateway.message import Message
+from gateway.turn import Turn
+
+
+def call_of(turn: Turn, index: int) -> tuple[str, str]:
+    """Name and arguments of the call that `turn.items[index]`, a tool's result, answers; empty where it is not found."""
+    wanted = turn.items[index].original.facts.reply_to
+    for before in range(index - 1, -1, -1):
+        message = turn.items[before].original
+        if not message.facts.is_tool:
+            return _calls(message).get(wanted, ("", ""))
+    return "", ""
+
+
+def calls_by_result(turn: Turn) -> dict[int, tuple[int, str, str]]:
+    """For each tool result's index: the index of the assistant message that called, the name and the arguments."""
+    found: dict[int, tuple[int, str, str]] = {}
+    caller, calls = -1, dict[str, tuple[str, str]]()
+    for index, item in enumerate(turn.items):
+        facts = item.original.facts
+        if not facts.is_tool:
+            caller, calls = index, _calls(item.original) if facts.calls else {}
+        elif facts.reply_to in calls:
+            found[index] = (caller, *calls[facts.reply_to])
+    return found
+
+
+def _calls(message: Message) -> dict[str, tuple[str, str]]:
+    calls: dict[str, tuple[str, str]] = {}
+    for call in message.data.get("tool_calls") or ():
+        function = as_object(as_object(call).get("function"))
+        arguments = function.get("arguments")
+        name = str(function.get("name") or "")
+        calls[str(as_object(call).get("id") or "")] = (name, arguments if isinstance(arguments, str) else "")
+    return calls
+
+
+def at_level(forms: Forms, turn: Turn, index: int, level: Level) -> Message:
+    """The form of an item at a level; what a level has no form for stays as it is sent now."""
+    item = turn.items[index]
+    facts = item.original.facts
+    if facts.is_tool:
+        if level is Level.SKELETON:
+            return forms.skeleton_of_result(item.sent, *call_of(turn, index))
+        if level is Level.SNIPPED:
+            return forms.snipped(item.sent)
+    elif facts.calls and level is Level.SKELETON:
+        return forms.skeleton_of_call(item.sent)
+    return item.sent

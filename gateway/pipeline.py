@@ -1,0 +1,139 @@
+"""The request path: which stages a turn goes through, in which order, and what happens when one of them fails.
+
+A request is read into a `Turn` (`intake.py`), goes through the stages below from top to bottom, is forwarded
+(`api/chat.py`), and what came back is read on the side by the scribe (`memory/scribe.py`). A stage that fails is
+skipped: the request goes on as if it were off. If what the stages made is not sound, the client's own bytes are sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+
+from gateway.intake import recall_cut
+from gateway.rounds import pairs_whole
+from gateway.services import Services
+from gateway.stages.base import Stage
+from gateway.stages.compact import Compact
+from gateway.stages.dialect import Dialect
+from gateway.stages.fold import Fold
+from gateway.stages.heal import Heal
+from gateway.stages.inject import Inject
+from gateway.stages.microcompact import Microcompact
+from gateway.stages.recall import Recall
+from gateway.stages.remember import Remember
+from gateway.stages.repeat import Repeat
+from gateway.stages.snip import Snip
+from gateway.stages.spill import Spill
+from gateway.turn import Turn
+
+log = structlog.get_logger(__name__)
+
+
+def build(services: Services) -> list[Stage]:
+    """The stages, in the order in which they run."""
+    s, settings = services, services.settings
+    compact = Compact(
+        settings,
+        forms=s.forms,
+        counting=s.counting,
+        messages=s.messages,
+        summariser=s.summariser,
+        memory=s.memory,
+        store=s.store,
+        tasks=s.tasks,
+        metrics=s.metrics,
+    )
+    return [
+        Recall(settings.memory, s.memory, s.messages),  # starts looking for memories, beside all that follows
+        Fold(settings.fold, s.forms),  # tier 0: lossless, at first sight
+        Spill(settings.spill, s.forms, s.store, s.tasks),  # tier 1: the budget of a tool result, at first sight
+        Remember(s.forms),  # what earlier turns decided, again
+        Repeat(settings.fold, s.forms),  # a new result that an earlier one already holds
+        Snip(settings.snip, settings.limits, settings.protected_tools, s.forms, s.counting),  # tier 2
+        Microcompact(settings.microcompact, settings.protected_tools),  # tier 3
+        compact,  # tier 4: the summary, else eviction
+        Heal(s.forms, s.counting),  # pointers to what has just been shrunk
+        Inject(settings.injection, settings.memory, s.memory, s.messages, s.metrics),  # memory into the system message
+        Dialect(s.messages),  # what this upstream's chat template needs
+    ]
+
+
+class Pipeline:
+    """Runs the stages over a turn."""
+
+    def __init__(self, services: Services) -> None:
+        self.stages = build(services)
+        self._services = services
+
+    async def run(self, turn: Turn) -> bytes:
+        """The body to send upstream."""
+        if "all" in turn.bypass:
+            return turn.body.raw
+        started = time.perf_counter()
+        if "compaction" not in turn.bypass:
+            recall_cut(self._services, turn)
+        for stage in self.stages:
+            if stage.bypass not in turn.bypass or not stage.bypass:
+                await self._guarded(stage, turn)
+        body = self._checked(turn)
+        self._services.metrics.stage_seconds.observe(time.perf_counter() - started)
+        return body
+
+    async def again(self, turn: Turn, tokens: int) -> bytes | None:
+        """The body made smaller after the upstream found it too long; None where nothing can be made smaller."""
+        if turn.bypass & {"all", "compaction"}:
+            return None
+        compact = next(stage for stage in self.stages if isinstance(stage, Compact))
+        try:
+            if not await compact.to_size(turn, tokens):
+                return None
+            for stage in self.stages:
+                if isinstance(stage, Heal | Inject | Dialect):
+                    await self._guarded(stage, turn)
+        except Exception as error:
+            self._failed(compact.name, turn, error)
+            return None
+        return self._checked(turn)
+
+    async def rendered(self, turn: Turn) -> bytes:
+        """The body as the turn stands, for another upstream than the one it was made for."""
+        for stage in self.stages:
+            if isinstance(stage, Dialect):
+                await self._guarded(stage, turn)
+        return self._checked(turn)
+
+    async def _guarded(self, stage: Stage, turn: Turn) -> None:
+        try:
+            await stage.run(turn)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._failed(stage.name, turn, error)
+
+    def _failed(self, name: str, turn: Turn, error: Exception) -> None:
+        turn.failures.append(name)
+        self._services.metrics.stage_failures.labels(name).inc()
+        log.warning(
+            "stage failed, request goes on without it",
+            stage=name,
+            request_id=turn.request_id,
+            error=type(error).__name__,
+            exc_info=error if log.is_enabled_for(10) else None,
+        )
+
+    def _checked(self, turn: Turn) -> bytes:
+        """The rendered body; the client's own where a stage broke what was whole."""
+        outgoing = turn.outgoing() if turn.dialect is None else turn.dialect
+        if turn.cut is not None and not pairs_whole([message.facts for message in outgoing]):
+            originals = [item.original.facts for item in turn.items]
+            if pairs_whole(originals):
+                self._failed("check", turn, ValueError("a call was parted from its reply"))
+                turn.records.clear()
+                turn.actions.clear()
+                return turn.body.raw
+        turn.tokens_after = turn.count(outgoing)
+        self._services.conversations.decide(turn.conversation, turn.records)
+        return turn.body.rebuild([message.raw for message in outgoing], turn.changes)

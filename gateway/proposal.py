@@ -1,0 +1,68 @@
+"""A shrinking that is worked out first and done only if it pays: each change rewrites the cache from there on.
+
+Snip and microcompact propose; what they propose is committed as a whole once it reaches the low watermark, so that the
+turns after need none. A proposal that falls short is left alone: compaction then sees the messages whole, at the price
+of cached tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from gateway.conversation import Level
+from gateway.counting import Counting
+from gateway.forms import Forms
+from gateway.levels import at_level
+from gateway.message import Message
+from gateway.turn import Turn
+
+
+@dataclass(slots=True)
+class Proposal:
+    """Changes to a turn that have not been made yet. Token counts are uncalibrated, as in `Turn.tokens_of`."""
+
+    turn: Turn
+    forms: Forms
+    counting: Counting
+    changes: dict[int, tuple[Level, Message]] = field(default_factory=dict)
+    saved: int = 0
+
+    def add(self, indices: Iterable[int], level: Level, target: int | None) -> bool:
+        """Propose the level for items, in the order given, until the turn is down to `target` calibrated tokens.
+
+        Returns whether it is; with None all of them are taken and it is False.
+        """
+        start = self.turn.count()
+        for index in indices:
+            if target is not None and start - self.gain() <= target:
+                return True
+            self._try(index, level)
+        return target is not None and start - self.gain() <= target
+
+    def gain(self) -> int:
+        """Calibrated tokens won."""
+        return int(self.saved * self.turn.ratio)
+
+    def commit(self) -> None:
+        """Do it, and have it remembered."""
+        for index, (level, message) in self.changes.items():
+            item = self.turn.items[index]
+            item.sent, item.level = message, level
+            self.turn.records[item.chain] = replace(self.turn.record(item), level=level, text=None)
+        for level, stage in ((Level.SNIPPED, "snip"), (Level.SKELETON, "microcompact")):
+            self.turn.act(stage, sum(1 for found, _ in self.changes.values() if found is level))
+        self.turn.rewritten = self.turn.rewritten or bool(self.changes)
+        self.changes, self.saved = {}, 0
+
+    def _try(self, index: int, level: Level) -> None:
+        item = self.turn.items[index]
+        before = self.changes.get(index, (item.level, item.sent))
+        if before[0] >= level:
+            return
+        made = at_level(self.forms, self.turn, index, level)
+        self.counting.recount(self.turn, [before[1], made])
+        won = self.turn.tokens_of(before[1]) - self.turn.tokens_of(made)
+        if made is not before[1] and won > 0:
+            self.changes[index] = (level, made)
+            self.saved += won

@@ -1,0 +1,242 @@
+"""Tier 4: old messages become one summary at a safe cut, made ahead of need where there was time.
+
+The request that crosses the hard limit waits for a summary only where none was made ahead; whatever happens it leaves
+with its pairs whole and within its window: a summariser that fails is replaced by skeletons, then by eviction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import structlog
+
+from gateway.conversation import Conversation, Cut, Level
+from gateway.counting import Counting
+from gateway.cutting import Place, lay, oldest_out, place_at, places
+from gateway.forms import Forms, spill_id
+from gateway.memory.service import MemoryService
+from gateway.message import Messages
+from gateway.metrics import Metrics
+from gateway.prompts import evicted_message
+from gateway.proposal import Proposal
+from gateway.rounds import recent_start
+from gateway.settings import Settings
+from gateway.store.protocol import Store
+from gateway.summarise import Summariser, SummaryFailed, summary_room
+from gateway.tasks import Tasks
+from gateway.transcript import written
+from gateway.turn import Turn
+
+log = structlog.get_logger(__name__)
+
+COOLDOWN_S = 60.0
+"""After a summary failed, no new one is asked for in this conversation for so long."""
+
+
+class Compact:
+    """Cuts and summarises."""
+
+    name = "compact"
+    bypass = "compaction"
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        forms: Forms,
+        counting: Counting,
+        messages: Messages,
+        summariser: Summariser,
+        memory: MemoryService,
+        store: Store,
+        tasks: Tasks,
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._forms = forms
+        self._counting = counting
+        self._messages = messages
+        self._summariser = summariser
+        self._memory = memory
+        self._store = store
+        self._tasks = tasks
+        self._metrics = metrics
+
+    async def run(self, turn: Turn) -> None:
+        """Compact where the limits ask for it; start a summary ahead of need."""
+        limits = turn.limits
+        threshold = min(limits.speculative, limits.soft)
+        if turn.count() <= threshold:
+            return
+        await self._counting.settle(turn)
+        if self._able(turn.conversation):
+            if turn.over or turn.count() > limits.hard:
+                self._use_ready(turn)
+            if turn.count() > limits.hard:
+                await self._compact_now(turn)
+            elif turn.count() > threshold:
+                self._speculate(turn)
+        elif turn.proposal is not None and turn.proposal.gain() >= limits.min_gain:
+            turn.proposal.commit()
+        if turn.count() > limits.hard:
+            self.force(turn)
+
+    async def to_size(self, turn: Turn, tokens: int) -> bool:
+        """Reactive compaction: bring a request that the upstream refused under `tokens`. Whether it did."""
+        turn.limits = turn.limits.shrunk_to(tokens)
+        await self._counting.settle(turn)
+        before = turn.count()
+        if before > turn.limits.hard and self._able(turn.conversation):
+            await self._compact_now(turn)
+        if turn.count() > turn.limits.hard:
+            self.force(turn)
+        return turn.count() < before
+
+    def force(self, turn: Turn) -> None:
+        """What needs no model: skeletons, then eviction of the oldest rounds, then the newest results themselves."""
+        target, facts = turn.limits.low, [item.original.facts for item in turn.items]
+        proposal = turn.proposal or Proposal(turn, self._forms, self._counting)
+        turn.proposal = None
+        recent = recent_start(facts, self._settings.microcompact.keep_rounds)
+        old = [index for index in turn.standing() if index < recent]
+        enough = proposal.add(old, Level.SKELETON, target)
+        proposal.commit()
+        if enough:
+            return
+        place = oldest_out(turn, facts, target)
+        if place is not None:
+            self._evict(turn, place)
+        for level in (Level.SNIPPED, Level.SKELETON):
+            if turn.count() <= turn.limits.hard:
+                return
+            proposal.add(turn.standing(), level, turn.limits.hard)
+            proposal.commit()
+
+    def _use_ready(self, turn: Turn) -> None:
+        found = self._ready_at(turn)
+        if found is None:
+            return
+        place = place_at([item.original.facts for item in turn.items], found)
+        if self._cut(turn, place, turn.conversation.ready[turn.items[found].chain], "ahead"):
+            turn.conversation.ready.clear()
+
+    @staticmethod
+    def _ready_at(turn: Turn) -> int | None:
+        """Where a summary made ahead ends, if one fits this conversation as it stands."""
+        ready = turn.conversation.ready
+        if not ready:
+            return None
+        indices = range(len(turn.items) - 1, turn.cut_at, -1)
+        return next((index for index in indices if turn.items[index].chain in ready), None)
+
+    async def _compact_now(self, turn: Turn) -> None:
+        place = self._best(turn)
+        if place is None:
+            return
+        flight = self._flight(turn, place)
+        if flight is None:
+            return
+        summary = await asyncio.shield(flight)
+        if summary is None:
+            turn.failures.append(self.name)
+            self._metrics.compactions.labels("failed").inc()
+            return
+        turn.conversation.ready.pop(turn.items[place.at].chain, None)
+        self._cut(turn, place, summary, "new")
+
+    def _speculate(self, turn: Turn) -> None:
+        if turn.conversation.flights or self._ready_at(turn) is not None:
+            return
+        turn.conversation.ready.clear()
+        place = self._best(turn)
+        if place is not None:
+            self._flight(turn, place)
+
+    def _flight(self, turn: Turn, place: Place) -> asyncio.Future[str | None] | None:
+        """The summary up to a place being written: one for all the requests that want it."""
+        chain = turn.items[place.at].chain
+        conversation = turn.conversation
+        flight = conversation.flights.get(chain)
+        if flight is None:
+            task = self._tasks.spawn("compaction", self._write(turn.frozen(), place, chain))
+            if task is None:
+                return None
+            flight = conversation.flights[chain] = task
+        return flight
+
+    async def _write(self, turn: Turn, place: Place, chain: bytes) -> str | None:
+        conversation = turn.conversation
+        try:
+            gone = [item.original for item in turn.items[turn.cut_at : place.at]]
+            summary, _ = await asyncio.gather(
+                self._summariser.summarise(turn, place.at), self._memory.before_forgetting(turn, gone)
+            )
+        except SummaryFailed as error:
+            conversation.failed_at = time.monotonic()
+            log.warning("summary failed", request_id=turn.request_id, error=str(error))
+            return None
+        finally:
+            conversation.flights.pop(chain, None)
+        conversation.ready[chain] = summary
+        return summary
+
+    def _cut(self, turn: Turn, place: Place, summary: str, how: str) -> bool:
+        before = turn.count()
+        old = (turn.cut, turn.cut_at, turn.summary, dict(turn.mids))
+        cut = Cut(summary, place.before, place.after)
+        lay(turn, self._messages, place.at, cut)
+        if turn.summary is not None:
+            self._counting.recount(turn, [turn.summary])
+        least = 1 if before > turn.limits.hard else turn.limits.min_gain
+        if before - turn.count() < least:
+            turn.cut, turn.cut_at, turn.summary, turn.mids = old
+            return False
+        self._remember(turn, place, cut, how)
+        return True
+
+    def _evict(self, turn: Turn, place: Place) -> None:
+        gone = [
+            turn.items[index]
+            for index in turn.standing()
+            if index < place.at and index not in (*place.before, *place.after)
+        ]
+        text = "\n\n".join(written(item.original) for item in gone)
+        tokens = sum(turn.tokens_of(item.sent) for item in gone)
+        where = ""
+        if self._settings.spill.enabled:
+            name = spill_id(text)
+            self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
+            where = f"/v1/memory/spill/{name}"
+        earlier = f"{turn.cut.summary}\n\n" if turn.cut is not None and turn.cut.summarised else ""
+        line = evicted_message(len(gone), int(tokens * turn.ratio), where)
+        cut = Cut(earlier + line, place.before, place.after, summarised=bool(earlier))
+        lay(turn, self._messages, place.at, cut)
+        if turn.summary is not None:
+            self._counting.recount(turn, [turn.summary])
+        self._remember(turn, place, cut, "evicted")
+
+    def _remember(self, turn: Turn, place: Place, cut: Cut, how: str) -> None:
+        chain = turn.items[place.at].chain
+        turn.records[chain] = replace(turn.record(turn.items[place.at]), cut=cut)
+        turn.conversation.compacted_at = time.time()
+        turn.actions[self.name] = how
+        turn.proposal, turn.over, turn.compacted, turn.rewritten = None, False, True, True
+        self._metrics.compactions.labels(how).inc()
+
+    def _best(self, turn: Turn) -> Place | None:
+        """The mildest cut whose tail leaves room under the low watermark; the deepest where none does."""
+        facts = [item.original.facts for item in turn.items]
+        found = places(facts, self._settings.compaction.keep_rounds, turn.cut_at)
+        room = turn.limits.low - int(summary_room(turn.limits.window))
+        for place in found:
+            stay = [turn.items[i].sent for i in (*place.before, *place.after, *range(place.at, len(turn.items)))]
+            if turn.count(stay) <= room:
+                return place
+        return found[-1] if found else None
+
+    def _able(self, conversation: Conversation) -> bool:
+        """Whether a summary may be asked for."""
+        cooling = conversation.failed_at > 0 and time.monotonic() - conversation.failed_at < COOLDOWN_S
+        return self._settings.compaction.enabled and not cooling

@@ -1,0 +1,43 @@
+"""After old messages were shrunk, pointers to them are worked out anew: none may point at what is no longer there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway.conversation import Level
+from gateway.counting import Counting
+from gateway.forms import Forms
+from gateway.levels import at_level
+from gateway.repeating import shorter
+from gateway.turn import Turn
+
+
+class Heal:
+    """Gives each pointer a text that holds: a new pointer, the whole, or, where that no longer fits, a snip."""
+
+    name = "heal"
+    bypass = "compaction"
+
+    def __init__(self, forms: Forms, counting: Counting) -> None:
+        self._forms = forms
+        self._counting = counting
+
+    async def run(self, turn: Turn) -> None:
+        """Only on a turn that rewrote old messages, whose cache is lost anyway."""
+        if not turn.rewritten:
+            return
+        for index in turn.standing():
+            item = turn.items[index]
+            if item.whole is None or item.level is not Level.WHOLE:
+                continue
+            whole = item.whole
+            short = await shorter(turn, index, whole)
+            level = Level.WHOLE
+            item.sent = whole if short is None else self._forms.with_text(whole, short)
+            item.whole = whole if short is not None else None
+            self._counting.recount(turn, [item.sent])
+            if short is None and turn.count() > turn.limits.hard:
+                level = Level.SNIPPED
+                item.sent = at_level(self._forms, turn, index, level)
+                item.level = level
+            turn.records[item.chain] = replace(turn.record(item), text=short, level=level)

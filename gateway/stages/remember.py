@@ -1,0 +1,38 @@
+"""Repeats what earlier turns decided, so that an old message goes out with the bytes it had last time."""
+
+from __future__ import annotations
+
+from gateway.conversation import Level
+from gateway.forms import Forms
+from gateway.levels import at_level
+from gateway.turn import Turn
+
+
+class Remember:
+    """Puts every message back to the level, or the text, that it was given before."""
+
+    name = "remember"
+    bypass = "compaction"
+
+    def __init__(self, forms: Forms) -> None:
+        self._forms = forms
+
+    async def run(self, turn: Turn) -> None:
+        """Apply the conversation's records."""
+        if not turn.conversation.records:
+            return
+        counts = {Level.SNIPPED: 0, Level.SKELETON: 0}
+        for index in turn.standing():
+            item = turn.items[index]
+            record = turn.conversation.record(item.chain)
+            if record.level is Level.WHOLE:
+                if record.text is not None:
+                    item.whole = item.sent
+                    item.sent = self._forms.with_text(item.sent, record.text)
+                    turn.act("repeat", 1)
+                continue
+            item.sent = at_level(self._forms, turn, index, record.level)
+            item.level = record.level
+            counts[record.level] += 1
+        turn.act("snip", counts[Level.SNIPPED])
+        turn.act("microcompact", counts[Level.SKELETON])

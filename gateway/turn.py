@@ -1,0 +1,165 @@
+"""One request on its way through the stages: the single typed object that they read and change."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gateway.body import ChatBody
+from gateway.conversation import Conversation, Cut, Level, Pin, Record
+from gateway.limits import Limits
+from gateway.message import Message
+from gateway.tenants import Caller
+from gateway.upstream.routes import Route
+
+if TYPE_CHECKING:
+    from gateway.memory.service import Recalled
+    from gateway.proposal import Proposal
+
+
+@dataclass(slots=True)
+class Item:
+    """One of the client's messages, and the form in which it is sent."""
+
+    chain: bytes
+    """Hash of the conversation up to and including this message."""
+    original: Message
+    sent: Message
+    level: Level = Level.WHOLE
+    whole: Message | None = None
+    """Its form before a pointer to an earlier result took its place; None where none did."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one chat request carries from stage to stage. Token counts are calibrated to the model at hand."""
+
+    request_id: str
+    caller: Caller
+    headers: list[tuple[bytes, bytes]]
+    """The client's request headers that go upstream."""
+    body: ChatBody
+    model: str
+    stream: bool
+    route: Route
+    session: str
+    project: str
+    bypass: frozenset[str]
+    """Of `all`, `memory`, `compaction`."""
+    conversation: Conversation
+    items: list[Item]
+    limits: Limits
+    fixed_tokens: int = 0
+    """Tools, schemas and what else is not a message, uncalibrated."""
+    ratio: float = 1.0
+    """True tokens for each estimated one, by calibration."""
+    encoding: str = ""
+    """Set once this turn is counted with tiktoken."""
+    family: str = "openai"
+    cut: Cut | None = None
+    cut_at: int = 0
+    """Index of the first message after the cut."""
+    summary: Message | None = None
+    """The message that stands for what the cut took out."""
+    block: str = ""
+    """Memory for the system message."""
+    mids: dict[int, Message] = field(default_factory=dict)
+    """System messages with memory, by the index of the user message they stand before."""
+    system: Message | None = None
+    """The first system message with the block in it, or a new one."""
+    dialect: list[Message] | None = None
+    """What goes out instead, where the upstream's chat template needs another form."""
+    changes: dict[str, bytes | None] = field(default_factory=dict)
+    """Top-level fields to set (raw JSON) or take out (None)."""
+    records: dict[bytes, Record] = field(default_factory=dict)
+    """Decisions made on this turn, kept once it is over."""
+    over: bool = False
+    """Past the soft limit, and nothing so far has brought it down."""
+    cold: bool = False
+    """Idle for so long that the upstream's cache has gone: old bytes are free to change."""
+    rewritten: bool = False
+    """Messages that were sent whole before have been shrunk or cut away on this turn."""
+    compacted: bool = False
+    """A new cut was made on this turn: the upstream's cache is lost from the system message on."""
+    proposal: Proposal | None = None
+    """What snip and microcompact would do, where that is not enough by itself."""
+    recall: asyncio.Task[Recalled] | None = None
+    """Under way since the turn began, where this turn asks for memories."""
+    recall_by: float = 0.0
+    """Loop time at which the request goes on without them."""
+    pinned: Pin | None = None
+    """What an earlier turn put into the system message."""
+    idle_s: float = 0.0
+    """Since this conversation's last request; 0 for its first."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    actions: dict[str, int | str] = field(default_factory=dict)
+    """Stage to what it did, for the `X-Gateway-Actions` header."""
+    failures: list[str] = field(default_factory=list)
+    """Stages that failed and were skipped."""
+
+    def record(self, item: Item) -> Record:
+        """What was decided about the item, on this turn or before."""
+        found = self.records.get(item.chain)
+        return found if found is not None else self.conversation.record(item.chain)
+
+    def frozen(self) -> Turn:
+        """A copy that stays as the turn is now, for work in the background."""
+        return replace(
+            self,
+            items=[replace(item) for item in self.items],
+            mids=dict(self.mids),
+            records=dict(self.records),
+            recall=None,
+            proposal=None,
+        )
+
+    def act(self, stage: str, count: int) -> None:
+        """Count what a stage did to how many messages."""
+        if count:
+            before = self.actions.get(stage, 0)
+            self.actions[stage] = count + before if isinstance(before, int) else count
+
+    def standing(self) -> list[int]:
+        """Indices of the items that are sent, in order, the summary apart."""
+        if self.cut is None:
+            return list(range(len(self.items)))
+        return [*self.cut.before, *self.cut.after, *range(self.cut_at, len(self.items))]
+
+    def outgoing(self, upto: int | None = None) -> list[Message]:
+        """The messages as they go upstream; with `upto`, those for the items before that index only."""
+        end = len(self.items) if upto is None else upto
+        if self.cut is None and not self.mids and self.system is None:
+            return [item.sent for item in self.items[:end]]
+        out: list[Message] = []
+        if self.cut is not None and self.summary is not None:
+            out += [self.items[index].sent for index in self.cut.before]
+            out.append(self.summary)
+            out += [self.items[index].sent for index in self.cut.after]
+        for index in range(self.cut_at if self.cut is not None else 0, end):
+            if index in self.mids:
+                out.append(self.mids[index])
+            out.append(self.items[index].sent)
+        if self.system is not None:
+            if self.items[0].original.facts.is_instruction:
+                out[0] = self.system
+            else:
+                out.insert(0, self.system)
+        return out
+
+    def count(self, messages: list[Message] | None = None) -> int:
+        """Calibrated tokens of `messages` (of all that is sent now, where None) and of the fixed part."""
+        total = self.fixed_tokens
+        for message in self.outgoing() if messages is None else messages:
+            total += self.tokens_of(message)
+        return int(total * self.ratio + 0.5)
+
+    def tokens_of(self, message: Message) -> int:
+        """Uncalibrated tokens of one message, exact where it has been counted exactly."""
+        facts = message.facts
+        if self.encoding:
+            return facts.precise.get((self.encoding, self.family), facts.tokens)
+        if facts.has_image and self.family != "openai":
+            return facts.precise.get(("fast", self.family), facts.tokens)
+        return facts.tokens
