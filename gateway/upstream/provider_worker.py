@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import os
 import sys
 import threading
@@ -112,6 +113,8 @@ def _import_litellm() -> Any:
     os.environ["LITELLM_LOG"] = "ERROR"
     import litellm
 
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # below that it logs parts of requests
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.turn_off_message_logging = True
@@ -181,6 +184,7 @@ async def serve(token: str) -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     print(runner.addresses[0][1], flush=True)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nobody reads on; what litellm prints must not fill the pipe
     await asyncio.Event().wait()
 
 
