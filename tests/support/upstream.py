@@ -197,7 +197,11 @@ class _Connection(asyncio.Protocol):
         self.answer = asyncio.get_running_loop().create_task(self._answer(self.call))
 
     async def _answer(self, call: Call) -> None:
-        reply = await asyncio.to_thread(self.upstream.choose, call)
+        try:
+            reply = await asyncio.to_thread(self.upstream.choose, call)
+        except Exception as error:  # noqa: BLE001 - a handler's own failure must reach the test, not hang the caller
+            self.upstream.protocol_errors.append(f"{call.method} {call.target}: {error!r}")
+            reply = error_reply(500, f"The scripted handler failed: {error!r}")
         if not await self._run(reply.before, framed=False):
             return
         self.transport.write(reply.head())
