@@ -5,7 +5,7 @@ another provider's error, in English or Chinese. The answer to it is to shrink t
 mistake costs either a failed request or a needless compaction. Two neighbours must not be taken for it: rate limits,
 which also speak of too many tokens, and a `max_tokens` that no shrinking would make right.
 
-Recognition is by wording (`_SIGNS`) and by code; numbers are read by patterns of their own (`_LIMITS`, ...), since
+Recognition is by wording (`SIGNS`) and by code; numbers are read by patterns of their own (`LIMITS`, ...), since
 vendors combine the same phrases freely. The test table names a source for each wording.
 """
 
@@ -18,9 +18,18 @@ from typing import Any, Final, Literal
 import orjson
 
 from gateway.types import Json, JsonObject
+from gateway.upstream.overflow_words import (
+    BYTES,
+    CODES,
+    INPUT_AND_OUTPUT,
+    LIMITS,
+    NEVER,
+    RATE,
+    SIGNS,
+    TOTALS,
+)
 
-_N: Final = r"(\d[\d,_]*)"
-_MAX_TEXT: Final = 16_384
+_MAX_TEXT: Final = 4_096
 """Characters of an error looked at: some echo the whole request."""
 
 _MAX_DEPTH: Final = 8
@@ -53,7 +62,7 @@ def context_overflow(status: int, body: bytes | str | Json) -> Overflow | None:
     `body` is the answer as bytes or parsed, an error object alone included. Below 400 only errors are looked at, so
     that an ordinary reply about context windows is not one. Never raises.
     """
-    if status in _NEVER:
+    if status in NEVER:
         return None
     document = _parse(body) if isinstance(body, bytes | str) else body
     if status < 400 and (document := _error_within(document)) is None:
@@ -61,140 +70,16 @@ def context_overflow(status: int, body: bytes | str | Json) -> Overflow | None:
     said = _Said()
     said.walk(document)
     text = said.text()
-    if said.codes & _CODES:
+    if said.codes & CODES:
         return said.overflow(text)
-    if _RATE.search(text):
+    if RATE.search(text):
         return None
-    if _SIGNS.search(text):
+    if SIGNS.search(text):
         found = said.overflow(text)
         return found if found.shrinkable else None
-    if status == 413 or _BYTES.search(text):
+    if status == 413 or BYTES.search(text):
         return Overflow(unit="bytes")
     return None
-
-
-_NEVER: Final = frozenset({401, 402, 403, 404, 405, 407, 408, 429})
-"""Statuses that say something else by definition."""
-
-_CODES: Final = frozenset(
-    {
-        "context_length_exceeded",  # OpenAI, Azure, Groq, OpenRouter, Together
-        "context_window_exceeded",
-        "contextwindowexceedederror",  # litellm
-        "exceed_context_size_error",  # llama.cpp
-        "model_max_prompt_tokens_exceeded",  # GitHub Copilot
-        "1261",  # Zhipu GLM
-    }
-)
-
-_RATE: Final = re.compile(
-    r"tokens? per (?:min|hour|day|sec)|\bTP[MD]\b|rate[ _-]?limit|per[ -]minute|too many requests|quota",
-    re.IGNORECASE,
-)
-
-_SUBJECT: Final = r"(?:prompt|input|context|conversation|messages?|request|query|inputs?|history|chat)"
-_SIGNS: Final = re.compile(
-    "|".join(
-        (
-            r"context[ _-]?(?:length|window|size|limit)s?[ _](?:\w+[ _]){0,3}?exceed",
-            r"exceed\w*(?:\W+\w+){0,6}?\W+(?:context|prompt|input)[ _-]?(?:length|window|size|limit)",
-            r"context[ _]?(?:window|length|size)? ?(?:overflow|exceeds)",
-            r"max(?:imum)?\W+(?:\w+ ){0,2}?(?:context|prompt|input|sequence|model|token)[ _-]?(?:length|window|size)",
-            r"(?:longer|larger|greater|bigger) than (?:\S+ ){0,4}(?:context|model|input)[ _-]?(?:length|window|size)",
-            _SUBJECT + r"(?: (?!max)\w+){0,3}?(?: \([^)]{0,40}\))?(?: is| are| was)? ?too (?:long|many tokens)",
-            r"too many (?:input |prompt |total )?tokens(?! (?:to generate|requested for))",
-            r"too large for (?:the )?model with",
-            r"(?:input|prompt)s?[ _](?:tokens? ?)?(?:count|length|limit)?\W.{0,40}exceed\w*\W+(?:the|model|limit)\b",
-            r"input tokens exceed|max length exceeded",
-            r"(?<!output )(?<!completion )token limit(?: exceeded|:)|exceeded model token limit",
-            r"request contains \d+ tokens",
-            r"requested tokens? .{0,40}exceed",
-            r"range of input length should be",
-            r"inputs\W? (?:tokens \+|must have less than)",
-            r"tokens to keep from the initial prompt|keep the first \d+ tokens when context|n_keep.{0,30}n_ctx",
-            r"max_tokens must be at least 1, got -",
-            r"reduce (?:the )?(?:length|size) of (?:the |your )?(?:messages|prompt|input|conversation)",
-            r"(?:prompt|input|messages?|conversation)(?: \w+){0,3} exceeds? (?:the )?max(?:imum)?(?: \w+){0,3} length",
-            r"(?:total number of tokens|tokens in the prompt).{0,30}(?:cannot|can't|must not) exceed",
-            r"(?:prompt|input|request) has [\d,]+ tokens, but|requested token count .{0,20}(?:is greater|exceeds)",
-            r"model_context_window_exceeded",
-            r"current length is \d+.{0,20}limit is \d+",
-            r"(?:输入|上下文|提示词|对话|消息|prompt|token)\S{0,12}(?:超过|超出|超长|过长|太长|溢出)",
-            r"(?:超过|超出)\S{0,12}(?:最大长度|长度限制|上下文|输入长度|最大输入|token)",
-        )
-    ),
-    re.IGNORECASE,
-)
-
-_BYTES: Final = re.compile(
-    r"(?:request|payload|body|entity|content)(?: \w+){0,2} (?:is )?(?:too large|exceeds the (?:limit|maximum))"
-    r"|request_too_large|total text bytes"
-    r"|message size \d+ exceeds|invalid 'messages\[\d+\]\.content[^']*': string too long"
-    r"|(?:invalid 'messages'|\$\.messages'?)(?:: array| is)? too long",
-    re.IGNORECASE,
-)
-
-_GAP: Final = r"(?:(?!\bby\b|limit \()[^\d]){0,40}?"
-"""What may stand between a name and its number: not `by` (a difference follows) nor MiniMax's code in brackets."""
-
-_LIMITS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"n_ctx\W{1,5}" + _N,
-        r"\d tokens? ?> ?" + _N,
-        r"context limit: ?\d+ ?\+ ?\d+ ?> ?" + _N,
-        _N + r" maximum context length",
-        r"range of input length should be \[\d+, ?" + _N,
-        r"maximum (?:context|prompt|input|model|sequence)[ _-]?(?:length|window|size)?" + _GAP + _N,
-        r"max input length" + _GAP + _N,
-        r"(?:must be <=|must have less than) ?" + _N,
-        r"maximum number of (?:input )?tokens(?: allowed)?\W{1,3}" + _N,
-        r"context[ _-](?:length|window|size|limit)" + _GAP + _N,
-        r"(?:token limit|max length)\W{1,3}" + _N,
-        r"cannot exceed " + _N,
-        r"exceeds? (?:the )?(?:\w+ ){0,4}(?:limit|maximum)(?: of)?[ :=]{1,3}" + _N,
-        r"limit (?:is|of) " + _N,
-        r"> " + _N + r" maximum",
-        r"max tokens supported is " + _N,
-        r"(?:最大|上限|限制|不超过|不能超过)[^\d]{0,12}" + _N,
-    )
-)
-
-_TOTALS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"total of (?:at least |about )?" + _N,
-        r"requested:? (?:about |at least )?" + _N + r"(?! (?:output|completion))",
-        r"resulted in (?:about |at least )?" + _N,
-        r"too long\W{1,2}" + _N + r" (?:input )?tokens",
-        r"token count\W{1,3}(?:of )?" + _N,
-        r"supplied " + _N,
-        r"received " + _N,
-        r"or less, got " + _N,
-        r"current length is " + _N,
-        r"first " + _N + r" tokens",
-        r"n_keep\W{1,5}" + _N,
-        r"requested tokens? \(" + _N,
-        r"(?:prompt|input|request|messages?) \((?:length |of )?" + _N,
-        r"(?:prompt|request|input|messages?)(?: \w+)? (?:contains?|has|have) (?:about |at least )?"
-        + _N
-        + r"(?! input)",
-        r"given: " + _N + r"(?!\d* \Winputs)",
-    )
-)
-
-_INPUT_AND_OUTPUT: Final = tuple(
-    re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r"context limit: ?" + _N + r" ?\+ ?" + _N,
-        r"given: " + _N + r" \Winputs\W? tokens and " + _N,
-        r"\(" + _N + r" (?:in the messages|in your prompt|of text input|in the prompt)[^)]{0,60}?[,;] ?"
-        r"(?:\d+ of tool input, )?" + _N + r" (?:in|for) the (?:completion|output)",
-        r"requested " + _N + r"(?= output tokens)(?P<swap>).{0,40}?contains at least " + _N,
-        r"has " + _N + r" input tokens plus " + _N,
-        r"tokens\W{0,2} (?:or \S+ )?is too large: " + _N + r"(?P<swap2>).{0,120}?has " + _N + r" input tokens",
-    )
-)  # fmt: skip
 
 
 def _number(text: str) -> int:
@@ -247,18 +132,18 @@ class _Said:
     def overflow(self, text: str) -> Overflow:
         """The numbers in what was said."""
         prompt, output = None, None
-        for pattern in _INPUT_AND_OUTPUT:
+        for pattern in INPUT_AND_OUTPUT:
             if match := pattern.search(text):
                 numbers = [_number(group) for group in match.groups() if group]
                 swapped = any(name.startswith("swap") for name in pattern.groupindex)
                 prompt, output = reversed(numbers) if swapped else numbers
                 break
-        limit = self._numbers.get("n_ctx") or _first(_LIMITS, text, _MIN_LIMIT)
+        limit = self._numbers.get("n_ctx") or _first(LIMITS, text, _MIN_LIMIT)
         requested = self._numbers.get("n_prompt_tokens")
         if requested is None and prompt is not None and output is not None:
             requested = prompt + output
         if requested is None:
-            requested = _first(_TOTALS, text)
+            requested = _first(TOTALS, text)
         return Overflow(limit, requested, output)
 
     def _string(self, value: str, depth: int) -> None:
