@@ -68,7 +68,7 @@ def tool_result(state: random.Random, size: int) -> str:
 def small_messages(state: random.Random) -> list[dict[str, Any]]:
     """A short chat whose newest message is the user's."""
     return [
-        {"role": "system", "content": "You are a helpful assistant. " + prose(state, 48)},
+        {"role": "system", "content": "You are a helpful assistant. " + prose(state, 60)},
         {"role": "user", "content": prose(state, 18)},
         {"role": "assistant", "content": prose(state, 24)},
         {"role": "user", "content": f"Ticket {SLOT}: how should we {state.choice(VERBS)} the {state.choice(NOUNS)}?"},

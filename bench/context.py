@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import fnmatch
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from bench import peers
 from bench.replay import proxies, strategies
-from bench.replay.conversations import Conversation, load_all
+from bench.replay.conversations import TRACE, Conversation, load_all
 from bench.replay.counting import TokenCounter
 from bench.replay.ledger import Bill
 from bench.replay.report import DIRECT, Report
@@ -48,7 +49,7 @@ class Bench:
         with self._upstream() as upstream:
             for name, url in self._options.proxy:
                 for window in self.windows:
-                    self._replay(name, window, url, upstream)
+                    self._replay(name, window, url, upstream, self._conversations)
             for proxy in self._proxies():
                 runs: list[int | None] = [*self.windows] if proxy.per_window else [None]
                 for told in runs:
@@ -79,34 +80,45 @@ class Bench:
                 _say(f"{peer.name} {peers.version(peer)}")
             for proxy in peer.proxies:
                 if problem:
-                    self._failed(proxy.name, problem)
+                    self._failed(proxy.name, problem, None, self._conversations)
                 else:
                     yield proxy
 
     def _start_and_replay(self, proxy: proxies.Proxy, window: int | None, upstream: str) -> None:
-        port = proxies.free_port()
-        home = self._work / f"{proxy.name}-{window}".replace(" ", "_")
-        home.mkdir(parents=True)
-        try:
-            launch = proxy.launch(proxies.Setup(port, upstream, window or max(self.windows), home))
-            with proxies.running(launch, port, home) as url:
-                self._replay(proxy.name, window, url, upstream)
-        except proxies.StartError as error:
-            self._failed(proxy.name, f"not started: {error}", window)
+        for number, conversations in enumerate(self._apart(proxy)):
+            port = proxies.free_port()
+            home = self._work / f"{proxy.name}-{window}-{number}".replace(" ", "_")
+            home.mkdir(parents=True)
+            try:
+                launch = proxy.launch(proxies.Setup(port, upstream, window or max(self.windows), home))
+                with proxies.running(launch, port, home) as url:
+                    self._replay(proxy.name, window, url, upstream, conversations)
+            except proxies.StartError as error:
+                self._failed(proxy.name, f"not started: {error}", window, conversations)
 
-    def _replay(self, name: str, window: int | None, url: str, upstream: str) -> None:
+    def _apart(self, proxy: proxies.Proxy) -> list[Sequence[Conversation]]:
+        """Which conversations share a process: one that knew `tau-all` has a summary of `tau-6` for nothing."""
+        if proxy.tenants:
+            return [self._conversations]
+        traces = [conversation for conversation in self._conversations if conversation.kind == TRACE]
+        others = [[conversation] for conversation in self._conversations if conversation.kind != TRACE]
+        return [*([traces] if traces else []), *others]
+
+    def _replay(
+        self, name: str, window: int | None, url: str, upstream: str, conversations: Sequence[Conversation]
+    ) -> None:
         replay = Replay(name, window, url, upstream, self._options.think_ms / 1000, self._options.budget_s)
-        for conversation in self._conversations:
+        for conversation in conversations:
             outcome = replay.run(conversation)
             self.outcomes.append(outcome)
             note = f"; {outcome.problem}" if outcome.problem else ""
             _say(f"{name} at {window or 'any window'}: {conversation.name}, {outcome.seconds:.1f} s{note}")
 
-    def _failed(self, name: str, problem: str, window: int | None = None) -> None:
+    def _failed(self, name: str, problem: str, window: int | None, conversations: Sequence[Conversation]) -> None:
         """A proxy that could not run keeps its rows, with the reason in place of figures."""
         _say(f"{name}: {problem}")
         self.outcomes += [
-            Outcome(c.name, c.kind, name, window, Bill(), problem=problem, proxy=True) for c in self._conversations
+            Outcome(c.name, c.kind, name, window, Bill(), problem=problem, proxy=True) for c in conversations
         ]
 
     @contextlib.contextmanager
@@ -129,6 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     conversations = [c for c in load_all(options.data) if any(fnmatch.fnmatch(c.name, p) for p in patterns)]
     if not conversations:
         sys.exit(f"no conversation is called {options.only}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     with tempfile.TemporaryDirectory(prefix="bench-context-", ignore_cleanup_errors=True) as work:
         bench = Bench(options, conversations, Path(work))
         report = bench.run()

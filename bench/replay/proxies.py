@@ -44,11 +44,16 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy in the table. `per_window`: whether it is told the window, so that each window is a run of its own."""
+    """A proxy in the table.
+
+    `per_window`: whether it is told the window, so that each window is a run of its own. `tenants`: whether it keeps
+    callers with different keys apart, so that sessions which begin alike can go through one process.
+    """
 
     name: str
     per_window: bool
     launch: Callable[[Setup], Launch]
+    tenants: bool = False
 
 
 def breakwater() -> Proxy:
@@ -65,7 +70,7 @@ def breakwater() -> Proxy:
         argv = [sys.executable, "-m", "gateway", "serve", "--config", str(config), "--port", str(setup.port)]
         return Launch(argv, {"PYTHONPATH": str(REPOSITORY)})
 
-    return Proxy("breakwater", True, launch)
+    return Proxy("breakwater", True, launch, tenants=True)
 
 
 def free_port() -> int:
