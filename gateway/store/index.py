@@ -22,11 +22,27 @@ TF_UNIT = 10
 MAX_BYTE = 255
 
 K1 = 1.2
-B = 0.5
-"""Okapi BM25. Memories are short: length says little, so b is below the usual 0.75 (tuned on half of LoCoMo's
-dialogues)."""
-NEIGHBOUR_DAMPING = (0.5, 0.25)
-"""What the entry one and two places away in the same session adds."""
+B = 0.3
+"""Okapi BM25. Memories are short, so length says little: b is below the usual 0.75."""
+
+PREVIOUS, NEXT = 0.2, 0.3
+SECOND_PREVIOUS, SECOND_NEXT = 0.2, 0.14
+"""What an entry gets of the scores one and two places away in its session."""
+ANSWER = 0.3
+"""More of the place before, where that one is a question: this entry is its answer."""
+WINDOW = 6
+WINDOW_BEST = 0.4
+"""Share of the best score within that many places: the session was talking about it."""
+QUESTION = 0.8
+"""A question holds its topic's words and not the fact, so it counts less than a statement."""
+# K1 to QUESTION were chosen on five of LoCoMo's ten dialogues and confirmed on the other five (docs/memory-bench.md).
+
+CENTRES = 600
+"""Best entries whose surroundings are looked at."""
+MARK_TERM = 0
+"""The posting list that isn't one: per slot, a session tag and flags."""
+IS_QUESTION = 1
+
 POSTING_BUDGET = 400_000
 """Postings read for one query: rarest terms first, the commonest left out beyond it. About 10 ms; reached past 100 K
 entries only."""
@@ -48,6 +64,8 @@ class Doc:
     """Term id -> weighted frequency in `TF_UNIT`s, 1..255."""
     length: int
     """Sum of the weights, rounded, 1..255."""
+    mark: bytes
+    """Its slot's record in `MARK_TERM`'s list."""
 
     def packed(self) -> bytes:
         """For the entry's row: what has to be taken out again when it goes. Length (u8), then term (i64) and frequency
@@ -62,8 +80,8 @@ class Doc:
         return data[0], [int.from_bytes(data[i : i + 8], "little", signed=True) for i in range(1, len(data), 9)]
 
 
-def make_doc(fields: Iterable[tuple[str, float]]) -> Doc:
-    """Index form of an entry's texts, each with its weight."""
+def make_doc(fields: Iterable[tuple[str, float]], session: str, content: str) -> Doc:
+    """Index form of an entry: its texts, each with its weight, and what its neighbours need to know of it."""
     from gateway.memory.tokenise import weighted_terms
 
     summed: dict[str, float] = {}
@@ -73,7 +91,7 @@ def make_doc(fields: Iterable[tuple[str, float]]) -> Doc:
             summed[term] = summed.get(term, 0.0) + amount * weight
             length += amount * weight
     terms = {term_id(term): min(MAX_BYTE, max(1, round(amount * TF_UNIT))) for term, amount in summed.items()}
-    return Doc(terms, min(MAX_BYTE, max(1, round(length))))
+    return Doc(terms, min(MAX_BYTE, max(1, round(length))), make_mark(session, content))
 
 
 def posting(slot: int, tf: int, length: int) -> bytes:
@@ -87,35 +105,18 @@ def without(data: bytes, slot: int) -> bytes:
     return b"".join(data[i : i + 4] for i in range(0, len(data), 4) if data[i : i + 2] != gone)
 
 
-@dataclass(slots=True)
-class Scores:
-    """One space's answer to one query."""
+def make_mark(session: str, text: str) -> bytes:
+    """A slot's record in `MARK_TERM`'s list: session tag (u16; 0: none), flags (u8), nothing (u8)."""
+    tag = (term_id(session) % 65_535) + 1 if session else 0
+    return tag.to_bytes(2, "little") + bytes(
+        (IS_QUESTION if text.rstrip().endswith(("?", "\uff1f", "\u061f")) else 0, 0)
+    )
 
-    own: NDArray[np.float32]
-    """BM25 by slot."""
-    share: NDArray[np.float32]
-    """Share of the query's weighted rarity by slot, 0..1."""
-    ceiling: float
 
-    def best(self, limit: int) -> NDArray[np.int64]:
-        """Slots by own plus neighbours' scores, best first, only those with any."""
-        import numpy as np
-
-        total = self.own + self.around()
-        found = np.flatnonzero(total > 0)
-        if len(found) > limit:
-            found = found[np.argpartition(-total[found], limit)[:limit]]
-        return found[np.argsort(-total[found], kind="stable")]
-
-    def around(self) -> NDArray[np.float32]:
-        """Damped scores of the places before and after, whatever their session."""
-        import numpy as np
-
-        total = np.zeros_like(self.own)
-        for distance, damping in enumerate(NEIGHBOUR_DAMPING, 1):
-            total[distance:] += damping * self.own[:-distance]
-            total[:-distance] += damping * self.own[distance:]
-        return total
+def with_mark(data: bytes, slot: int, record: bytes) -> bytes:
+    """The marks of a chunk with one slot's replaced."""
+    at = slot % CHUNK * 4
+    return data[:at] + record + data[at + 4 :]
 
 
 def idf(docs: int, df: int) -> float:
@@ -137,29 +138,111 @@ def within_budget(frequencies: Mapping[int, int]) -> list[int]:
     return chosen
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """BM25 by slot, and what of the query each holds. Both arrays have `WINDOW` empty places at either end."""
+
+    bm25: NDArray[np.float32]
+    share: NDArray[np.float32]
+    ceiling: float
+
+    def centres(self, limit: int) -> NDArray[np.int64]:
+        """Array positions of the best, in no order: `CENTRES` of them, or `limit` where that is more."""
+        import numpy as np
+
+        size = max(CENTRES, limit)
+        found = np.flatnonzero(self.bm25)
+        if len(found) > size:
+            found = found[np.argpartition(self.bm25[found], -size)[-size:]]
+        return found
+
+
 def score(
     postings: Sequence[Sequence[Any]],
     weights: Mapping[int, float],
     rarity: Mapping[int, float],
     slots: int,
     average_length: float,
-) -> Scores:
+) -> Own:
     """BM25 of every slot of a space.
-    postings: rows (term, chunk, data). weights: the query's, by term. rarity: `idf` by term of the whole query, also of
-    terms not read."""
+
+    postings: rows (term, chunk, data). weights: the query's, by term. rarity: `idf` by term of the whole query, also
+    of terms not read.
+    """
     import numpy as np
 
     record = np.dtype([("offset", "<u2"), ("tf", "u1"), ("length", "u1")])
-    own = np.zeros(slots + max(len(NEIGHBOUR_DAMPING), 1), dtype=np.float32)
-    share = np.zeros_like(own)
-    whole = sum(weights[term] * rarity[term] for term in rarity) or 1.0
-    # float32 lookup tables: a record's length has 256 values, so the division happens 256 times and not per posting
+    bm25 = np.zeros(slots + 2 * WINDOW, dtype=np.float32)
+    share = np.zeros_like(bm25)
+    ceiling = sum(weights[term] * rarity[term] for term in rarity) or 1.0
+    # a record's length has 256 values, so the division happens 256 times and not per posting
     norm = (K1 * (1 - B + B * np.arange(MAX_BYTE + 1, dtype=np.float32) / average_length)).astype(np.float32)
     for term, chunk, data in postings:
         found = np.frombuffer(data, dtype=record)
-        where = found["offset"].astype(np.int64) + chunk * CHUNK
+        where = found["offset"].astype(np.int64) + (chunk * CHUNK + WINDOW)
         tf = found["tf"].astype(np.float32) / TF_UNIT
         weight = np.float32(weights[term] * rarity[term])
-        own[where] += weight * tf * np.float32(K1 + 1) / (tf + norm[found["length"]])
-        share[where] += weight / np.float32(whole)
-    return Scores(own[:slots], np.minimum(share[:slots], 1.0), float(whole))
+        bm25[where] += weight * np.float32(K1 + 1) * tf / (tf + norm[found["length"]])
+        share[where] += weight / np.float32(ceiling)
+    return Own(bm25, np.minimum(share, 1.0), float(ceiling))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Slots, best first, with their final scores."""
+
+    slots: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+def surroundings(centres: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Array positions of the centres and of all within `WINDOW` of them, ascending."""
+    import numpy as np
+
+    return np.unique((centres[:, None] + np.arange(-WINDOW, WINDOW + 1)[None, :]).ravel())
+
+
+def chunks_of(positions: NDArray[np.int64], slots: int) -> list[int]:
+    """The chunks whose marks `rank` needs."""
+    import numpy as np
+
+    inside = positions[(positions >= WINDOW) & (positions < slots + WINDOW)] - WINDOW
+    return [int(chunk) for chunk in np.unique(inside // CHUNK)]
+
+
+def rank(own: Own, positions: NDArray[np.int64], marks: Sequence[Sequence[Any]]) -> Ranked:
+    """Final scores at `positions` (from `surroundings`): an entry's own, and its share of those around it in its
+    session.
+
+    marks: rows (chunk, data) of `MARK_TERM`.
+    """
+    import numpy as np
+
+    size = len(own.bm25)
+    tags = np.zeros(size + 2 * WINDOW, dtype=np.uint16)  # positions are within one window of the array's own margins
+    asks = np.zeros_like(tags, dtype=bool)
+    bm25 = np.zeros(size + 2 * WINDOW, dtype=np.float32)
+    bm25[WINDOW:-WINDOW] = own.bm25
+    record = np.dtype([("tag", "<u2"), ("flags", "u1"), ("spare", "u1")])
+    for chunk, data in marks:
+        found = np.frombuffer(data, dtype=record)
+        first = chunk * CHUNK + 2 * WINDOW
+        tags[first : first + len(found)] = found["tag"]
+        asks[first : first + len(found)] = (found["flags"] & IS_QUESTION) > 0
+    at = positions + WINDOW
+    tag = tags[at]
+    total = bm25[at].copy()
+    best = bm25[at].copy()
+    for distance in range(1, WINDOW + 1):
+        for step, damping in ((-distance, (PREVIOUS, SECOND_PREVIOUS)), (distance, (NEXT, SECOND_NEXT))):
+            there = np.where((tags[at + step] == tag) & (tag != 0), bm25[at + step], np.float32(0))
+            best = np.maximum(best, there)
+            if distance <= len(damping):
+                total += np.float32(damping[distance - 1]) * there
+            if step == -1:
+                total += np.float32(ANSWER) * there * asks[at + step]
+    total += np.float32(WINDOW_BEST) * best
+    total[asks[at]] *= np.float32(QUESTION)
+    order = np.argsort(-total, kind="stable")
+    order = order[total[order] > 0]
+    return Ranked(positions[order] - WINDOW, total[order])

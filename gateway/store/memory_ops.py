@@ -11,23 +11,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from gateway.memory.entries import EntryType, MemoryEntry
+from gateway.store import index_ops
 from gateway.store.db import Db, Row, batches, marks, one
-from gateway.store.index import CHUNK, Doc, posting, without
 from gateway.store.protocol import Limits, Page, QuotaExceeded
 from gateway.store.rows import COLUMNS, FIELDS, Prepared, prepare, to_entry, to_row
 
 _INSERT = f"INSERT INTO entries ({COLUMNS}, text_hash, live, space, slot, terms) VALUES ({marks(25)})"  # noqa: S608
-_APPEND = """INSERT INTO postings (space, term, chunk, n, data) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (space, term, chunk) DO UPDATE SET n = postings.n + excluded.n, data = {joined}"""
 _READ_ONLY_FIELDS = {"id", "tenant"}
 
 
 def add(db: Db, prepared: Sequence[Prepared], limits: Limits) -> int:
     """Write those whose (tenant, id) is new; returns how many."""
-    spaces = _lock_spaces(db, {(item.entry.tenant, item.entry.scope) for item in prepared if item.doc})
+    spaces = index_ops.lock_spaces(db, {(item.entry.tenant, item.entry.scope) for item in prepared if item.doc})
     fresh = _unknown(db, prepared)
     _check_quota(db, fresh, limits)
-    slots = _allocate(db, fresh, spaces)
+    slots = index_ops.allocate(db, fresh, spaces)
     rows = []
     for item, slot in zip(fresh, slots, strict=True):
         entry, doc = item.entry, item.doc
@@ -35,7 +33,7 @@ def add(db: Db, prepared: Sequence[Prepared], limits: Limits) -> int:
         packed = doc.packed() if doc else None
         rows.append([*to_row(entry), item.text_hash, int(doc is not None), space, slot, packed])
     db.many(_INSERT, rows)
-    _append(
+    index_ops.append(
         db,
         [
             (spaces[i.entry.tenant, i.entry.scope], s, i.doc)
@@ -77,75 +75,6 @@ def _check_quota(db: Db, fresh: Sequence[Prepared], limits: Limits) -> None:
             raise QuotaExceeded(f"this tenant may keep {limits.max_entries} memory entries")
 
 
-def _lock_spaces(db: Db, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Space numbers of (tenant, scope), made where missing and locked until the transaction ends, in one order for all
-    writers."""
-    spaces: dict[tuple[str, str], int] = {}
-    for tenant, scope in sorted(wanted):
-        db.run(
-            "INSERT INTO spaces (tenant, scope, next_slot, docs, total_len) VALUES (?, ?, 0, 0, 0) "
-            "ON CONFLICT (tenant, scope) DO NOTHING",
-            (tenant, scope),
-        )
-        locked = db.rows(
-            "UPDATE spaces SET docs = docs WHERE tenant = ? AND scope = ? RETURNING space", (tenant, scope)
-        )
-        spaces[tenant, scope] = int(locked[0][0])
-    return spaces
-
-
-def _allocate(db: Db, fresh: Sequence[Prepared], spaces: dict[tuple[str, str], int]) -> list[int | None]:
-    """A slot for each that is indexed, consecutive in the order given, so that a session's turns are neighbours."""
-    lengths: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for item in fresh:
-        if item.doc:
-            lengths[item.entry.tenant, item.entry.scope].append(item.doc.length)
-    first: dict[tuple[str, str], int] = {}
-    for name, all_lengths in lengths.items():
-        number = len(all_lengths)
-        (row,) = db.rows(
-            "UPDATE spaces SET next_slot = next_slot + ?, docs = docs + ?, total_len = total_len + ? "
-            "WHERE space = ? RETURNING next_slot",
-            (number, number, sum(all_lengths), spaces[name]),
-        )
-        first[name] = int(row[0]) - number
-    slots: list[int | None] = []
-    for item in fresh:
-        name = (item.entry.tenant, item.entry.scope)
-        slots.append(first[name] if item.doc else None)
-        if item.doc:
-            first[name] += 1
-    return slots
-
-
-def _append(db: Db, docs: Sequence[tuple[int, int, Doc]]) -> None:
-    lists: dict[tuple[int, int, int], list[bytes]] = defaultdict(list)
-    for space, slot, doc in docs:
-        for term, tf in doc.terms.items():
-            lists[space, term, slot // CHUNK].append(posting(slot, tf, doc.length))
-    rows = ((*where, len(records), b"".join(records)) for where, records in sorted(lists.items()))
-    db.many(_APPEND.format(joined=db.joined("postings.data", "excluded.data")), rows)
-
-
-def _unindex(db: Db, space: int, slot: int, packed: bytes) -> None:
-    """Take an entry's records out of the posting lists."""
-    length, terms = Doc.unpack(packed)
-    db.run("UPDATE spaces SET docs = docs - 1, total_len = total_len - ? WHERE space = ?", (length, space))
-    for term in terms:
-        where = (space, term, slot // CHUNK)
-        row = one(db, "SELECT data FROM postings WHERE space = ? AND term = ? AND chunk = ?", where)
-        if row is None:
-            continue
-        left = without(bytes(row[0]), slot)
-        if left:
-            db.run(
-                "UPDATE postings SET data = ?, n = ? WHERE space = ? AND term = ? AND chunk = ?",
-                (left, len(left) // 4, *where),
-            )
-        else:
-            db.run("DELETE FROM postings WHERE space = ? AND term = ? AND chunk = ?", where)
-
-
 def get(db: Db, tenant: str, id: str) -> MemoryEntry | None:
     """The entry, history included."""
     row = one(db, f"SELECT {COLUMNS} FROM entries WHERE tenant = ? AND id = ?", (tenant, id))  # noqa: S608
@@ -162,19 +91,19 @@ def update(db: Db, tenant: str, id: str, fields: dict[str, object], limits: Limi
     new = item.entry
     old_space, old_slot, packed = _place(db, tenant, id)
     if old_space is not None and old_slot is not None:
-        _unindex(db, old_space, old_slot, packed)
+        index_ops.unindex(db, old_space, old_slot, packed)
     space: int | None = None
     slot: int | None = None
     if item.doc:
-        spaces = _lock_spaces(db, {(tenant, new.scope)})
+        spaces = index_ops.lock_spaces(db, {(tenant, new.scope)})
         space = spaces[tenant, new.scope]
-        if space == old_space:
+        if space == old_space and old_slot is not None:
             slot = old_slot
-            db.run(
-                "UPDATE spaces SET docs = docs + 1, total_len = total_len + ? WHERE space = ?", (item.doc.length, space)
-            )
+            index_ops.reuse(db, space, slot, item.doc)
         else:
-            slot = _allocate(db, [item], spaces)[0]
+            (slot,) = index_ops.allocate(db, [item], spaces)
+            assert slot is not None
+            index_ops.append(db, [(space, slot, item.doc)])
     names = [*FIELDS[2:], "text_hash", "live", "space", "slot", "terms"]
     values = [*to_row(new)[2:], item.text_hash, int(item.doc is not None), space, slot]
     assignments = ", ".join(f"{name} = ?" for name in names)
@@ -182,9 +111,7 @@ def update(db: Db, tenant: str, id: str, fields: dict[str, object], limits: Limi
         f"UPDATE entries SET {assignments} WHERE tenant = ? AND id = ?",  # noqa: S608
         (*values, item.doc.packed() if item.doc else None, tenant, id),
     )
-    if item.doc and space is not None and slot is not None:
-        _append(db, [(space, slot, item.doc)])
-    else:
+    if not item.doc:
         db.run("DELETE FROM vectors WHERE tenant = ? AND entry_id = ?", (tenant, id))
     return new
 
@@ -208,7 +135,7 @@ def delete(db: Db, tenant: str, id: str) -> bool:
         return False
     space, slot, packed = gone[0]
     if space is not None:
-        _unindex(db, space, slot, bytes(packed))
+        index_ops.unindex(db, space, slot, bytes(packed))
     db.run("DELETE FROM vectors WHERE tenant = ? AND entry_id = ?", (tenant, id))
     return True
 
@@ -227,7 +154,7 @@ def supersede(db: Db, tenant: str, old_id: str, new: Prepared, limits: Limits) -
         return False
     space, slot, packed = _place(db, tenant, old_id)
     if space is not None and slot is not None:
-        _unindex(db, space, slot, packed)
+        index_ops.unindex(db, space, slot, packed)
         db.run(
             "UPDATE entries SET live = 0, space = NULL, slot = NULL, terms = NULL WHERE tenant = ? AND id = ?",
             (tenant, old_id),

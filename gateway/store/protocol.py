@@ -55,10 +55,10 @@ class Candidate:
     entry: MemoryEntry
     bm25: float
     """Okapi BM25 of the entry's own text over the query's terms, weighted by `terms`; >= 0."""
-    neighbours: float
-    """The same for the entries stored just before and after it in the same session, damped by distance; >= 0."""
     matched: float
     """Share of the query's weight (its terms' weight × rarity) that the entry holds; 0..1."""
+    score: float
+    """`bm25` plus a part of what the entries before and after it in the same session score; > 0, best first."""
     ceiling: float
     """The `bm25` that an entry of average length holding each query term once would get; the same for one query's
     candidates."""

@@ -66,7 +66,8 @@ def index_form(entry: MemoryEntry) -> Doc | None:
     """What the index holds of it; None where it may not be found."""
     if not is_live(entry):
         return None
-    return make_doc(_texts(entry))
+    session = entry.session or entry.metadata.get("session", "")
+    return make_doc(_texts(entry), session, entry.content)
 
 
 def _texts(entry: MemoryEntry) -> Iterable[tuple[str, float]]:

@@ -5,21 +5,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway.store.db import Db, Row, batches, marks
-from gateway.store.index import NEIGHBOUR_DAMPING, Scores, idf, score, term_id, within_budget
+from gateway.store.index import (
+    MARK_TERM,
+    WINDOW,
+    Own,
+    Ranked,
+    chunks_of,
+    idf,
+    rank,
+    score,
+    surroundings,
+    term_id,
+    within_budget,
+)
 from gateway.store.protocol import Candidate, VectorSet
 from gateway.store.rows import COLUMNS, to_entry
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 MAX_QUERY_TERMS = 64
 """A pasted page as a question: its heaviest terms are enough."""
-POOL_FACTOR = 3
-POOL_FLOOR = 40
-"""Slots looked at for one answer: neighbours are verified and projects filtered after the index has spoken."""
-POOL_GROWTH = 8
-POOL_CEILING = 5_000
-"""How far the pool grows where a project's filter leaves too few."""
+SPARE = 8
+"""Fetched beyond the limit: a posting may outlive its entry for a moment where two writers meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +48,8 @@ class _Found:
     space: _Space
     slot: int
     bm25: float
-    neighbours: float
     matched: float
+    score: float
 
 
 def candidates(
@@ -64,11 +76,14 @@ def candidates(
         chosen = within_budget({term: df for term, df in frequencies[space.id].items() if df})
         if chosen:
             lists = _lists(db, space, chosen)
-            scores = score(lists, weights, rarity, space.slots, space.total_len / max(1, space.docs))
-            ceiling = scores.ceiling
-            found += _verified(db, tenant, space, scores, limit, project, session)
-    found.sort(key=lambda f: (-(f.bm25 + f.neighbours), -f.slot))
-    return _with_entries(db, found[:limit], ceiling)
+            own = score(lists, weights, rarity, space.slots, space.total_len / max(1, space.docs))
+            ceiling = own.ceiling
+            if session is not None and space.scope == "session":
+                _only_session(db, tenant, space, own, session)
+            by_project = project if space.scope != "long" else None
+            found += _best(db, space, own, limit, by_project)
+    found.sort(key=lambda f: (-f.score, -f.slot))
+    return _with_entries(db, found[: limit + SPARE], ceiling)[:limit]
 
 
 def _spaces(db: Db, tenant: str, scopes: Sequence[str]) -> list[_Space]:
@@ -103,52 +118,71 @@ def _lists(db: Db, space: _Space, terms: Sequence[int]) -> list[Row]:
     )
 
 
-def _verified(
-    db: Db, tenant: str, space: _Space, scores: Scores, limit: int, project: str | None, session: str | None
-) -> list[_Found]:
-    """The best slots that pass the filters, with the scores of those neighbours only that are of the same session."""
+def _only_session(db: Db, tenant: str, space: _Space, own: Own, session: str) -> None:
+    """Take every other session's scores away."""
     import numpy as np
 
-    by_project = project if space.scope != "long" else None
-    if session is not None and space.scope == "session":
-        rows = db.rows(
-            "SELECT slot FROM entries WHERE tenant = ? AND session = ? AND space = ?", (tenant, session, space.id)
-        )
-        mask = np.zeros(len(scores.own), dtype=bool)
-        mask[[row[0] for row in rows]] = True
-        scores.own[~mask] = 0.0
-    size = max(POOL_FLOOR, limit * POOL_FACTOR)
-    while True:
-        pool = [int(slot) for slot in scores.best(size)]
-        places = _places(db, space, pool)
-        kept = [slot for slot in pool if slot in places and (by_project is None or places[slot][1] in ("", by_project))]
-        if len(kept) >= limit or len(pool) < size or size >= POOL_CEILING:
-            break
-        size *= POOL_GROWTH
+    rows = db.rows(
+        "SELECT slot FROM entries WHERE tenant = ? AND session = ? AND space = ?", (tenant, session, space.id)
+    )
+    others = np.ones(len(own.bm25), dtype=bool)
+    others[[row[0] + WINDOW for row in rows]] = False
+    own.bm25[others] = 0.0
+
+
+def _best(db: Db, space: _Space, own: Own, limit: int, project: str | None) -> list[_Found]:
+    """The best `limit` of a space; with a project, of those that belong to it or to none."""
+    centres = own.centres(limit)
+    ranked = _ranked(db, space, own, surroundings(centres))
+    slots = [int(slot) for slot in ranked.slots]
+    allowed = None
+    if project is not None:
+        allowed = _of_project(db, space, slots, project)
+        if len(allowed) < limit < len(slots):  # another project's entries crowd this one's out: ask for its own
+            ranked, allowed = _project_only(db, space, own, limit, project)
+            slots = [int(slot) for slot in ranked.slots]
     found = []
-    for slot in kept:
-        near = 0.0
-        for distance, damping in enumerate(NEIGHBOUR_DAMPING, 1):
-            for other in (slot - distance, slot + distance):
-                if other in places and places[other][0] and places[other][0] == places[slot][0]:
-                    near += damping * float(scores.own[other])
-        if scores.own[slot] > 0 or near > 0:
-            found.append(_Found(space, slot, float(scores.own[slot]), near, float(scores.share[slot])))
+    for slot, total in zip(slots, ranked.scores, strict=True):
+        if allowed is None or slot in allowed:
+            at = slot + WINDOW
+            found.append(_Found(space, slot, float(own.bm25[at]), float(own.share[at]), float(total)))
+            if len(found) >= limit + SPARE:
+                break
     return found
 
 
-def _places(db: Db, space: _Space, pool: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """(session, project) by slot, for the pool and its neighbours. A slot whose entry is gone is not in it."""
-    reach = range(-len(NEIGHBOUR_DAMPING), len(NEIGHBOUR_DAMPING) + 1)
-    wanted = sorted({slot + d for slot in pool for d in reach if 0 <= slot + d < space.slots})
-    places: dict[int, tuple[str, str]] = {}
-    for some in batches(wanted):
-        rows = db.rows(
-            f"SELECT slot, session, project FROM entries WHERE space = ? AND slot IN ({marks(len(some))})",  # noqa: S608
-            (space.id, *some),
+def _ranked(db: Db, space: _Space, own: Own, positions: NDArray[np.int64]) -> Ranked:
+    chunks = chunks_of(positions, space.slots)
+    rows: list[Row] = []
+    for some in batches(chunks):
+        rows += db.rows(
+            f"SELECT chunk, data FROM postings WHERE space = ? AND term = ? AND chunk IN ({marks(len(some))})",  # noqa: S608
+            (space.id, MARK_TERM, *some),
         )
-        places.update((row[0], (row[1], row[2])) for row in rows)
-    return places
+    return rank(own, positions, rows)
+
+
+def _of_project(db: Db, space: _Space, slots: Sequence[int], project: str) -> set[int]:
+    allowed: set[int] = set()
+    for some in batches(slots):
+        rows = db.rows(
+            f"SELECT slot FROM entries WHERE space = ? AND slot IN ({marks(len(some))}) AND project IN ('', ?)",  # noqa: S608
+            (space.id, *some, project),
+        )
+        allowed.update(row[0] for row in rows)
+    return allowed
+
+
+def _project_only(db: Db, space: _Space, own: Own, limit: int, project: str) -> tuple[Ranked, set[int]]:
+    """Rank the project's entries alone. One pass over the space's rows, for the rare query that needs it."""
+    import numpy as np
+
+    rows = db.rows("SELECT slot FROM entries WHERE space = ? AND project IN ('', ?)", (space.id, project))
+    allowed = {row[0] for row in rows}
+    others = np.ones(len(own.bm25), dtype=bool)
+    others[[slot + WINDOW for slot in allowed]] = False
+    own.bm25[others] = 0.0
+    return _ranked(db, space, own, surroundings(own.centres(limit))), allowed
 
 
 def _with_entries(db: Db, found: Sequence[_Found], ceiling: float) -> list[Candidate]:
@@ -164,7 +198,7 @@ def _with_entries(db: Db, found: Sequence[_Found], ceiling: float) -> list[Candi
             )
             entries.update(((space, row[-1]), to_entry(row[:-1])) for row in rows)
     return [
-        Candidate(entries[f.space.id, f.slot], f.bm25, f.neighbours, f.matched, ceiling)
+        Candidate(entries[f.space.id, f.slot], f.bm25, f.matched, f.score, ceiling)
         for f in found
         if (f.space.id, f.slot) in entries
     ]

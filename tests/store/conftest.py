@@ -13,9 +13,9 @@ from tests.store.postgres_server import PostgresServer, start_or_skip
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def postgres_server() -> Iterator[PostgresServer]:
     """One server for the whole run; each test makes its own database in it."""
-    server = start_or_skip(tmp_path_factory.mktemp("postgres"))
+    server = start_or_skip()
     try:
         yield server
     finally:

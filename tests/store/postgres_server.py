@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,9 +44,6 @@ class PostgresServer:
         if self.user:
             owner = pwd.getpwnam(self.user)
             os.chown(self.directory, owner.pw_uid, owner.pw_gid)
-            for parent in self.directory.parents:  # pytest makes its directories 0700
-                if parent.owner() == "root" and parent != Path("/"):
-                    parent.chmod(parent.stat().st_mode | 0o011)
         data = str(self.directory / "data")
         self._run(self.initdb, "-D", data, "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C")
         options = (
@@ -56,6 +54,7 @@ class PostgresServer:
     def stop(self) -> None:
         """At once: nothing in it is kept."""
         self._run(self.pg_ctl, "-D", str(self.directory / "data"), "-m", "immediate", "stop")
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def url(self, database: str) -> str:
         """Connection URL of a database."""
@@ -71,7 +70,7 @@ class PostgresServer:
         return self.url(name)
 
 
-def start_or_skip(directory: Path) -> PostgresServer:
+def start_or_skip() -> PostgresServer:
     """A running server; skips the test where none is installed, fails where `CI` is set."""
     initdb, pg_ctl = _find("initdb"), _find("pg_ctl")
     reason = "" if initdb and pg_ctl else "no PostgreSQL server (initdb, pg_ctl) on this machine"
@@ -84,6 +83,8 @@ def start_or_skip(directory: Path) -> PostgresServer:
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
+    # not in pytest's own directory, which only root may enter where root runs the tests
+    directory = Path(tempfile.mkdtemp(prefix="breakwater-postgres-"))
     server = PostgresServer(directory, initdb, pg_ctl, user)
     server.start()
     return server

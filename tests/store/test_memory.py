@@ -187,14 +187,17 @@ async def test_a_small_project_is_found_among_a_large_one(store: Store) -> None:
 
 
 async def test_neighbours_of_the_same_session_lend_their_score(store: Store) -> None:
+    """By hand from the constants: the answer gets 0.2 + 0.3 + 0.4 of its question, the next but one 0.2 + 0.4."""
     turns = ["Which museum did you visit?", "The one near the river.", "Nice weather there?", "Sunny."]
     await store.add([entry(text, id=f"a{i}", scope="session", session="s1") for i, text in enumerate(turns)])
     await store.add([entry("Unrelated talk of cheese", id="z", scope="session", session="s2")])
     hits = {hit.entry.id: hit for hit in await store.candidates("t1", query_terms("museum visit"), 10)}
-    assert hits["a0"].bm25 > 0 and hits["a0"].matched == pytest.approx(1.0)
-    assert hits["a1"].bm25 == 0 and hits["a1"].neighbours == pytest.approx(0.5 * hits["a0"].bm25)
-    assert hits["a2"].neighbours == pytest.approx(0.25 * hits["a0"].bm25)
-    assert "z" not in hits
+    own = hits["a0"].bm25
+    assert own > 0 and hits["a0"].matched == pytest.approx(1.0)
+    assert hits["a0"].score == pytest.approx(own * 1.4 * 0.8)
+    assert hits["a1"].bm25 == 0 and hits["a1"].score == pytest.approx(0.9 * own)
+    assert hits["a2"].score == pytest.approx(0.6 * own * 0.8)
+    assert list(hits) == ["a0", "a1", "a2", "a3"]
 
 
 async def test_scores_are_okapi_bm25(store: Store) -> None:
