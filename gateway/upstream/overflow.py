@@ -12,6 +12,7 @@ vendors combine the same phrases freely. The test table names a source for each 
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -86,11 +87,11 @@ def _number(text: str) -> int:
     return int(text.replace(",", "").replace("_", ""))
 
 
-def _first(patterns: tuple[re.Pattern[str], ...], text: str, least: int = 0) -> int | None:
+def _first(patterns: tuple[re.Pattern[str], ...], text: str, least: int = 0, most: int = sys.maxsize) -> int | None:
     for pattern in patterns:
         for match in pattern.finditer(text):
             value = _number(match.group(1))
-            if value >= least:
+            if least <= value <= most:
                 return value
     return None
 
@@ -138,12 +139,17 @@ class _Said:
                 swapped = any(name.startswith("swap") for name in pattern.groupindex)
                 prompt, output = reversed(numbers) if swapped else numbers
                 break
-        limit = self._numbers.get("n_ctx") or _first(LIMITS, text, _MIN_LIMIT)
         requested = self._numbers.get("n_prompt_tokens")
         if requested is None and prompt is not None and output is not None:
             requested = prompt + output
         if requested is None:
             requested = _first(TOTALS, text)
+        limit = self._numbers.get("n_ctx")
+        if limit is None and requested is not None:
+            # What overflowed is above the window: a number that is not below it is something else.
+            limit = _first(LIMITS, text, _MIN_LIMIT, requested - 1)
+        if limit is None:
+            limit = _first(LIMITS, text, _MIN_LIMIT, requested if requested is not None else sys.maxsize)
         return Overflow(limit, requested, output)
 
     def _string(self, value: str, depth: int) -> None:

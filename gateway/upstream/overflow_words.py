@@ -26,7 +26,8 @@ CODES: Final = frozenset(
 )
 
 RATE: Final = re.compile(
-    r"tokens? per (?:min|hour|day|sec)|\bTP[MD]\b|rate[ _-]?limit|per[ -]minute|too many requests|quota",
+    r"tokens? per (?:min|hour|day|sec)|\bTP[MD]\b|rate[ _-]?limit|per[ -]minute|too many requests|quota"
+    r"|\b(?:hourly|daily|weekly|monthly)\b|upgrade your plan",
     re.IGNORECASE,
 )
 
@@ -39,9 +40,10 @@ SIGNS: Final = re.compile(
             r"context[ _]?(?:window|length|size)? ?(?:overflow|exceeds)",
             r"max(?:imum)?\W+(?:\w+ ){0,2}?(?:context|prompt|input|sequence|model|token)[ _-]?(?:length|window|size)",
             r"(?:longer|larger|greater|bigger) than (?:\S+ ){0,4}(?:context|model|input)[ _-]?(?:length|window|size)",
-            _SUBJECT + r"(?: (?!max)\w+){0,3}?(?: \([^)]{0,40}\))?(?: is| are| was)? ?too (?:long|many tokens)",
+            _SUBJECT + r"(?: (?!max|queue)\w+){0,3}?(?: \([^)]{0,40}\))?(?: is| are| was)? ?too (?:long|many tokens)",
             r"too many (?:input |prompt |total )?tokens(?! (?:to generate|requested for))",
-            r"too large for (?:the )?model with",
+            r"too large for (?:the )?model with|too large: [\d,]+ (?:input )?tokens|greater than max_seq_len",
+            r"context (?:window|length) is full|total (?:number of )?tokens .{0,40}exceed",
             r"(?:input|prompt)s?[ _](?:tokens? ?)?(?:count|length|limit)?\W.{0,40}"
             r"exceed(?:s|ed|ing)?\b\W+(?:the|model|limit)\b",
             r"input tokens exceed|max length exceeded",
@@ -55,10 +57,12 @@ SIGNS: Final = re.compile(
             r"reduce (?:the )?(?:length|size) of (?:the |your )?(?:messages|prompt|input|conversation)",
             r"(?:prompt|input|messages?|conversation)(?: \w+){0,3} exceeds? (?:the )?max(?:imum)?(?: \w+){0,3} length",
             r"(?:total number of tokens|tokens in the prompt).{0,30}(?:cannot|can't|must not) exceed",
-            r"(?:prompt|input|request) has [\d,]+ tokens, but|requested token count .{0,20}(?:is greater|exceeds)",
+            r"(?:prompt|input|request) has [\d,]+ tokens(?:, but| which exceeds?)",
+            r"requested token count .{0,20}(?:is greater|exceeds)",
             r"model_context_window_exceeded",
             r"current length is \d+.{0,20}limit is \d+",
             r"(?:输入|上下文|提示词|对话|消息|prompt|token)\S{0,12}(?:超过|超出|超长|过长|太长|溢出)",
+            r"最大长度.{0,30}超|コンテキスト\S{0,12}超|컨텍스트.{0,16}초과",
             r"(?:超过|超出)\S{0,12}(?:最大长度|长度限制|上下文|输入长度|最大输入|token)",
         )
     ),
@@ -73,7 +77,7 @@ BYTES: Final = re.compile(
     re.IGNORECASE,
 )
 
-_GAP: Final = r"(?:(?!\bby\b|limit \()[^\d]){0,40}?"
+_GAP: Final = r"(?:(?!\bby\b|exceeds limit \()[^\d]){0,40}?"
 """What may stand between a name and its number: not `by` (a difference follows) nor MiniMax's code in brackets."""
 
 LIMITS: Final = tuple(
@@ -95,6 +99,8 @@ LIMITS: Final = tuple(
         r"limit (?:is|of) " + _N,
         r"> " + _N + r" maximum",
         r"max tokens supported is " + _N,
+        r"\d ?> ?" + _N,
+        r"(?:at most|up to|(?<!exceeds )limit|\bmax(?:imum)?\b|max_seq_len)(?:(?!\bby\b)[^\d]){0,30}?" + _N,
         r"(?:最大|上限|限制|不超过|不能超过)[^\d]{0,12}" + _N,
     )
 )
@@ -105,7 +111,9 @@ TOTALS: Final = tuple(
         r"total of (?:at least |about )?" + _N,
         r"requested:? (?:about |at least )?" + _N + r"(?! (?:output|completion))",
         r"resulted in (?:about |at least )?" + _N,
-        r"too long\W{1,2}" + _N + r" (?:input )?tokens",
+        r"too (?:long|large)\W{1,2}" + _N,
+        r"exceeded: " + _N + r" ?>",
+        r"(?:length|tokens) \(?" + _N + r"\)? (?:exceed|cannot|is greater)",
         r"token count\W{1,3}(?:of )?" + _N,
         r"supplied " + _N,
         r"received " + _N,

@@ -594,6 +594,43 @@ def test_the_reply_counts_apart() -> None:
     assert not filled.shrinkable
 
 
+# Not quoted from anywhere: other ways to say it, so that recognition isn't tied to the quotes.
+VARIANTS: list[tuple[str, int | None, int | None]] = [
+    ("This model supports at most 128000 tokens, but your request contains 150000 tokens.", 128000, 150000),
+    ("Input length 5000 exceeds maximum allowed token size of 4096", 4096, 5000),
+    ("The number of input tokens 5000 cannot exceed the total tokens limit 4096 for this model", 4096, 5000),
+    ("Prompt length 9000 is greater than max_seq_len 8192", 8192, 9000),
+    ("The number of tokens (9000) exceeded this model context window limit (8192).", 8192, 9000),
+    ("Requested token count exceeds model's maximum context length. Requested: 9000, limit 8192", 8192, 9000),
+    ("Your messages are too long (9000 tokens). The limit is 8192 tokens.", 8192, 9000),
+    ("Total tokens 9000 exceed the maximum of 8192", 8192, 9000),
+    ("The request exceeds the model's context window of 32,768 tokens by 120 tokens", 32768, None),
+    ("The conversation is too long, please try again with a shorter history", None, None),
+    ("コンテキスト長が上限を超えています", None, None),
+]
+NOT_VARIANTS = [
+    "Daily token limit exceeded: upgrade your plan",
+    "The response exceeded the maximum output token limit",
+    "Audio file is too long: 3 hours",
+    "Message queue is too long, try again later",
+    "max_tokens (5000) exceeds the maximum of 4096",
+    "Too many images in request: 120 > 100",
+    "Invalid schema: enum exceeds the limit of 500 values",
+]
+
+
+@pytest.mark.parametrize(("message", "limit", "requested"), VARIANTS)
+def test_other_ways_to_say_it(message: str, limit: int | None, requested: int | None) -> None:
+    found = context_overflow(400, {"error": {"message": message}})
+    assert found is not None
+    assert (found.limit, found.requested) == (limit, requested)
+
+
+@pytest.mark.parametrize("message", NOT_VARIANTS)
+def test_other_things_to_say(message: str) -> None:
+    assert context_overflow(400, {"error": {"message": message}}) is None
+
+
 BYTES: list[tuple[str, int, Any]] = [
     ("nginx", 413, b"<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n</html>"),
     ("no body", 413, b""),
