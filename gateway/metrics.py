@@ -113,7 +113,7 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self.refusals = Counter(
-            "gateway_refusals_total", "Requests the gateway itself refused.", ["code"], registry=registry
+            "gateway_refusals_total", "Requests the gateway itself refused.", ["status", "code"], registry=registry
         )
 
     def render(self) -> bytes:

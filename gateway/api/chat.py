@@ -121,7 +121,7 @@ class ChatEndpoint:
         await send_chunk(send, b"", more=False)
 
     async def _refuse(self, exchange: Exchange, error: GatewayError) -> None:
-        self._services.metrics.refusals.labels(error.code or error.type).inc()
+        self._services.metrics.refusals.labels(str(error.status), error.code or error.type).inc()
         if not exchange.started:
             exchange.started, exchange.status = True, error.status
             await send_error(exchange.send, error, [(b"x-gateway-request-id", exchange.request_id.encode())])
