@@ -13,6 +13,9 @@ import orjson
 
 from gateway.errors import UpstreamUnreachable
 
+ANSWERED: Final = "x-provider-answer"
+"""A header on every deliberate answer of the process, which tells one from a crash."""
+
 _STOP_S: Final = 5.0
 """How long a process that was asked to end may take, before it is killed."""
 

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 import orjson
@@ -25,12 +25,10 @@ from aiohttp import web
 
 from gateway.types import JsonObject
 from gateway.upstream.provider_errors import error_reply
+from gateway.upstream.provider_process import ANSWERED
 
 MAX_REQUEST_BYTES: Final = 256 * 1024 * 1024
 """The gateway has already refused what is over its own limit; this only bounds the process."""
-
-ANSWERED: Final = "x-provider-answer"
-"""A header on every deliberate answer, so that the gateway tells one from a crash."""
 
 _KEPT_NULLS: Final = frozenset({"content", "finish_reason", "logprobs"})
 """Fields that OpenAI's replies carry as null; litellm's own nulls are left out."""
@@ -67,15 +65,14 @@ class Worker:
             answer = await litellm.acompletion(**call)
             if not call.get("stream"):
                 return _json(200, pruned(answer.model_dump()))
-            chunks = aiter(answer)
-            first = await anext(chunks, None)
+            # Closed however this ends, also by a client that hangs up: that closes the provider's connection.
+            async with aclosing(answer):
+                chunks = aiter(answer)
+                first = await anext(chunks, None)
+                return await self._stream(request, first, chunks, failures)
         except failures as error:
             status, body, headers = error_reply(error)
             return _json(status, body, headers)
-        try:
-            return await self._stream(request, first, chunks, failures)
-        finally:
-            await answer.aclose()
 
     async def _stream(
         self, request: web.Request, first: Any, chunks: AsyncIterator[Any], failures: tuple[type[Exception], ...]

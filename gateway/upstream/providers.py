@@ -18,10 +18,7 @@ import orjson
 from gateway.errors import UpstreamTimeout, UpstreamUnreachable
 from gateway.settings import UpstreamSettings
 from gateway.types import JsonObject
-from gateway.upstream.provider_process import ProviderProcess
-
-ANSWERED: Final = "x-provider-answer"
-"""The header that marks a deliberate answer of the worker."""
+from gateway.upstream.provider_process import ANSWERED, ProviderProcess
 
 _CLIENT_FIELDS: Final = frozenset(
     (
@@ -37,6 +34,27 @@ litellm takes its own switches (`api_base`, `api_key`, `mock_response`, credenti
 
 _FORWARDED: Final = (b"anthropic-beta", b"x-request-id")
 """Request headers passed on to the provider."""
+
+_MARGIN_S: Final = 15.0
+"""The worker gives up at the upstream's own time; this lets its answer arrive."""
+
+_OWN_HEADERS: Final = frozenset(
+    {ANSWERED.encode(), b"transfer-encoding", b"connection", b"keep-alive", b"server", b"date", b"content-length"}
+)
+"""Headers of the hop to the worker, which end here."""
+
+
+_OTHER_CREDENTIALS: Final = frozenset(
+    (
+        *("bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai", "vertex_ai_beta", "watsonx"),
+        *("oci", "github_copilot", "ollama", "ollama_chat"),
+    )
+)
+"""Providers that take no plain key: litellm finds the machine's own credentials for them, or none are needed."""
+
+_NO_KEY: Final = "none"
+"""Given where the caller sent no key, so that litellm doesn't look for one in the environment: a stranger's request
+must fail at the provider, not spend the operator's money."""
 
 
 @dataclass(slots=True)
@@ -144,7 +162,6 @@ class LitellmUpstream:
     async def _client(self) -> aiohttp.ClientSession:
         async with self._opening:
             if self._session is None:
-                # The worker gives up first, at the upstream's own time; the margin lets its answer arrive.
                 silence = self.settings.read_timeout_s + _MARGIN_S
                 self._session = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(limit=self.settings.max_connections),
@@ -162,27 +179,6 @@ class LitellmUpstream:
             raise UpstreamTimeout(f"The upstream '{self.name}' fell silent in the middle of its reply.") from error
         except (aiohttp.ClientError, OSError) as error:
             raise UpstreamUnreachable(f"The upstream's reply broke off ({type(error).__name__}).") from error
-
-
-_MARGIN_S: Final = 15.0
-
-_OWN_HEADERS: Final = frozenset(
-    {b"x-provider-answer", b"transfer-encoding", b"connection", b"keep-alive", b"server", b"date", b"content-length"}
-)
-"""Headers of the hop to the worker, which end here."""
-
-
-_OTHER_CREDENTIALS: Final = frozenset(
-    (
-        *("bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai", "vertex_ai_beta", "watsonx"),
-        *("oci", "github_copilot", "ollama", "ollama_chat"),
-    )
-)
-"""Providers that take no plain key: litellm finds the machine's own credentials for them, or none are needed."""
-
-_NO_KEY: Final = "none"
-"""Given where the caller sent no key, so that litellm doesn't look for one in the environment: a stranger's request
-must fail at the provider, not spend the operator's money."""
 
 
 def _callers_key(headers: Sequence[tuple[bytes, bytes]]) -> str:

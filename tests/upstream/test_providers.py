@@ -228,9 +228,14 @@ async def test_an_error_before_the_first_event(server: AnthropicServer, upstream
     assert "prompt is too long" in orjson.loads(body)["error"]["message"]
 
 
-async def test_hanging_up_before_the_head_cancels(server: AnthropicServer, upstream: LitellmUpstream) -> None:
-    server.say(TEXT, delay_s=30)
-    task = asyncio.create_task(ask(upstream, stream=False))
+@pytest.mark.parametrize(
+    ("stream", "script"), [(False, {"delay_s": 30}), (True, {"delay_s": 30}), (True, {"pace_s": 30})]
+)
+async def test_hanging_up_before_the_first_chunk_cancels(
+    server: AnthropicServer, upstream: LitellmUpstream, stream: bool, script: dict[str, int]
+) -> None:
+    server.say(TEXT, **script)
+    task = asyncio.create_task(ask(upstream, stream=stream))
     assert await asyncio.to_thread(server.arrived.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
