@@ -160,15 +160,15 @@ LOW_SIDE = 512
 """`detail: low` shows the model a square of this many pixels."""
 
 
-def _openai_tiles(width: float, height: float, low: bool, rule: Tiles) -> int:
+def _openai_tiles(width: int, height: int, low: bool, rule: Tiles) -> int:
     if low:
         return rule.base
+    # Sides are rounded at each step, as the bills show: 2049 × 513 pays for eight tiles, 2050 × 513 for four.
     scale = min(1.0, 2_048 / max(width, height))
-    width, height = width * scale, height * scale
+    width, height = max(1, round(width * scale)), max(1, round(height * scale))
     scale = min(1.0, 768 / min(width, height))
-    # Rounding first: 768.0000001 must not make another tile.
-    across, down = (math.ceil(round(side * scale, 3) / 512) for side in (width, height))
-    return rule.base + rule.tile * across * down
+    width, height = round(width * scale), round(height * scale)
+    return rule.base + rule.tile * math.ceil(width / 512) * math.ceil(height / 512)
 
 
 def _openai_patches(width: float, height: float, detail: str, rule: Patches) -> int:
