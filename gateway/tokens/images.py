@@ -197,7 +197,7 @@ def _openai(width: int, height: int, detail: str, model: str) -> int:
 
 
 CLAUDE_PIXELS_PER_TOKEN = 750
-CLAUDE_STANDARD = (1_568, 1_568)
+CLAUDE_STANDARD = (1_568, 1_600)
 CLAUDE_HIGH = (2_576, 4_784)
 """Longest side in pixels and most tokens; the second from Claude 4.7 on."""
 CLAUDE_OLD_MARKS = ("claude-2", "claude-3", "-4-0", "-4-1", "-4-5", "-4-6", "-4-2", "haiku")
@@ -214,6 +214,8 @@ def _anthropic(width: int, height: int, detail: str, model: str) -> int:
 GEMINI_TILE = 258
 GEMINI_SMALL = 384
 GEMINI_UNIT = (256, 768)
+GEMINI_SIDE = 3_072
+"""Larger images are scaled down to this before they are cut into tiles."""
 GEMINI_3_TOKENS = 1_120
 """Gemini 3 has a fixed number by media resolution; this is the default for images."""
 
@@ -223,6 +225,8 @@ def _gemini(width: int, height: int, detail: str, model: str) -> int:
         return 280 if detail == "low" else GEMINI_3_TOKENS
     if max(width, height) <= GEMINI_SMALL:
         return GEMINI_TILE
+    scale = min(1.0, GEMINI_SIDE / max(width, height))
+    width, height = max(1, round(width * scale)), max(1, round(height * scale))
     unit = min(max(math.floor(min(width, height) / 1.5), GEMINI_UNIT[0]), GEMINI_UNIT[1])
     return GEMINI_TILE * math.ceil(width / unit) * math.ceil(height / unit)
 

@@ -162,5 +162,4 @@ def _text_file(data: str, kind: str, start: int) -> str:
         raw = unquote_to_bytes(data[start : start + TEXT_FILE_BYTES])
     else:
         raw = _decode(data, start, TEXT_FILE_BYTES)
-    # A source of `type: text` holds the text itself, which is no base64.
-    return raw.decode("utf-8", "replace") if raw or start else data
+    return raw.decode("utf-8", "replace")

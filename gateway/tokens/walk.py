@@ -177,6 +177,9 @@ def _file(walk: Walk, part: dict[str, Any], depth: int) -> None:
         _content(walk, nested, depth + 1)
         return
     data = inner.get("file_data", inner.get("data", inner.get("url")))
+    if inner.get("type") == "text":
+        walk.text(data)
+        return
     text, fixed = media.file_part(data, inner.get("media_type"), walk.family, walk.model)
     walk.text(text)
     walk.fixed += fixed

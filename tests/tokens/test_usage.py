@@ -1,8 +1,8 @@
 """Counts against what OpenAI really charged, from recorded requests in public test suites.
 
 `usage.prompt_tokens` values come from pydantic-ai's cassettes (tests/models/cassettes/test_openai:
-multiple_agent_tool_calls, openai_native_output, openai_native_output_multiple, openai_instructions_with_tool_calls; MIT)
-and, for gpt-3.5, from hmarr/openai-chat-tokens (tests/token-counts.test.ts; MIT).
+multiple_agent_tool_calls, openai_native_output, openai_native_output_multiple, openai_instructions_with_tool_calls)
+and, for gpt-3.5, from hmarr/openai-chat-tokens (tests/token-counts.test.ts); both MIT.
 """
 
 from __future__ import annotations
