@@ -30,10 +30,12 @@ HIT = re.compile(
     r"|i(?:n(?:compatible|valid)|llegal|magepull)|o(?:ut of|om|verflow)"
     r"|s(?:eg(?:mentation fault|fault)|ig(?:segv|abrt|kill|bus|ill|fpe|trap|term)|evere|tack trace|anitizer: )"
     r"|re(?:fused|jected|set by peer|turned|ceived:)"
-    r"|c(?:a(?:n(?:not|'t| not)|used by)|o(?:uld(?: not|n't)|re dumped|mmand not found|nflict|rrupt)|r(?:ash|itical))"
+    r"|c(?:a(?:n(?:not|'t| not)|used by|lled `)|o(?:uld(?: not|n't)|re dumped|mmand not found|nflict|rrupt)"
+    r"|r(?:ash|itical))"
     r"|d(?:e(?:nied|adlock|clared|precat)|oes not|id not|ata race)|f(?:a(?:il|tal|llo)|orbidden|ehler)"
     r"|un(?:able to|defined|handled|caught|resolved|known|reachable|authorized|recogni[sz]ed|healthy|satisfied|bound"
-    r"|available|stable|met)|panic|m(?:issing|ismatch|alformed)|warn|kill|leak|ba(?:ck-?off|d gateway)|violat"
+    r"|available|stable|met)|panic|m(?:issing|ismatch|alformed)|warn|kill|halted|lost connection|bug: "
+    r"|leak|ba(?:ck-?off|d gateway)|violat"
     r"|\*\*\*|\n(?:@@ |e {2,}|[ef]\d{4} \d\d:|not ok\b)|\.[a-z]{1,5}:\d+(?::\d+)?: | 5\d\d[ ,\"\n]|\"5\d\d[ ,\"\n]"
 )
 FOREIGN_HIT = re.compile(
@@ -68,7 +70,6 @@ _SOME_BEFORE = re.compile(
     r"(?<![\d.,:/])\b[1-9][\d,]*\s+(?:(?:tests?|fatal|lint|type|unit|new|specs?|files?|jobs?)\s+)?$"
 )
 _SOME_AFTER = re.compile(r"(?:s|ed|ures?)?[\"']?\s*[:=]\s*[1-9]\d*\b(?![.:-])")
-_FLAG_BEFORE = re.compile(r"(?:^|[\s\"'`=,(\[])(?:--?|/)[\w-]*$|-w$")
 _ECHO_BEFORE = re.compile(r"\b(?:echo|printf|grep|fprintf\(\w+,)\s+(?:-\w+ )*[\"']?[^\"']*$")
 _ECHOED = re.compile(r"echo|print|grep")
 _CODED_AFTER = re.compile(r"(?:s)?(?:\[[\w:-]+\]|:? ?\b[a-z]{1,10}\d{2,6}\b|!)")
@@ -83,10 +84,13 @@ _CLASS_BEFORE = re.compile(
 _HEAD_BEFORE = re.compile(r"^[\s\W]*$")
 _CONTRAST_AFTER = re.compile(r"\s*(?:value)?:|.{0,50}\b(?:got|but|actual|received|found|was|to (?:be|equal))\b")
 _BARE_EXIT = re.compile(r" \d+;?\s*$")
+_STATUS_BEFORE = re.compile(r"(?:\"|http/[\d.]+|\bhttp|\bstatus(?: code)?|statuscode|returned|response)\W*$")
+_STATUS_AFTER = re.compile(r"internal server|bad gateway|service unav|gateway time|server error")
+_TIMEOUT_SET = re.compile(r"\s*(?:to|is|set to|[:=])?\s*\d")
 _EXIT_CODE = re.compile(
     r"(?: with)?(?: (?:a |an )?(?:non-?zero )?(?:exit )?(?:code|status|value|error))?\s*[:=(]*\s*(-?\d+)\b"
 )
-_MESSAGE_AFTER = re.compile(r"s?\s*[:!\](]| ?(?:-|—|–) |\s{2,}\S|: ")
+_MESSAGE_AFTER = re.compile(r"s?\s*[:!\](]|\)| ?(?:-|—|–) |\s{2,}\S|: ")
 _DOING_AFTER = re.compile(r"(?:ed|ure)? (?:to|with|in|at|on|tests?|while|because|after|during|for|by)\b|ed[:.!]|ure:")
 
 # Words that are a verdict wherever they stand (in prose they are too rare to matter).
@@ -96,7 +100,7 @@ _STRONG = (
     "caused by", "traceback (", "no such", "no space", "command not found", "timed out", "terminated", "unhandled",
     "uncaught", "undefined", "unresolved", "denied", "refused", "deadlock", "severe", "critical", "evicted",
     "unsatisfied", "unmet", "bad gateway", "unhealthy", "conflict", "corrupt", "reset by peer", "no matching",
-    "no module", "exceeded", "cannot",
+    "no module", "exceeded", "cannot", "halted", "lost connection", "bug: ",
 )  # fmt: skip
 _FOREIGN = (
     "错误", "錯誤", "失败", "失敗", "异常", "異常", "报错", "出错", "エラー", "例外", "오류", "실패", "예외",
@@ -126,7 +130,9 @@ def weigh(word: str, before: str, after: str, capital: bool) -> int:
         return _weigh_sign(word, before, after)
     if first > "\x7f" or word in _FOREIGN:
         return _weigh_foreign(word, before, after)
-    if _is_name(before, after):
+    if word == "err!":
+        return VERDICT
+    if _is_name(before, after, capital):
         return 0
     if before[-1:] == "_" or after[:1] == "_":  # inside a symbol: NS_ERROR_FAILURE tells something, on_error nothing
         return TROUBLE if capital else 0
@@ -143,14 +149,12 @@ def _weigh_sign(word: str, before: str, after: str) -> int:
     if word == "***":
         return VERDICT if re.search(r"error|stop|fail|fatal", after) else 0
     if word[0] == ".":
-        return TROUBLE if _PATH_BEFORE.match(before) and (word.count(":") > 2 or before[:1].isspace()) else PLACE
+        if not _PATH_BEFORE.match(before):
+            return PLACE
+        return ERROR if word.count(":") > 2 else (TROUBLE if before[:1].isspace() else PLACE)
     if word[0] in ' "':
-        return (
-            ERROR
-            if re.search(r"http|status|code|\" ?$|\"$", before + word[0])
-            or after.startswith(("internal", "bad ga", "service un"))
-            else 0
-        )
+        told = _STATUS_BEFORE.search(before) or _STATUS_AFTER.match(after)
+        return ERROR if told else 0
     if word == "×":
         return VERDICT if not before.strip() and after[:1] == " " else 0
     return VERDICT if _HEAD_BEFORE.match(before) else TROUBLE
@@ -173,16 +177,17 @@ def _weigh_foreign(word: str, before: str, after: str) -> int:
     return TROUBLE
 
 
-def _is_name(before: str, after: str) -> bool:
+def _is_name(before: str, after: str, capital: bool) -> bool:
     """Whether the word is part of a file's, flag's, symbol's or setting's name, or says that there is no trouble."""
     last, following = before[-1:], after[:1]
-    if last == "/" or following in ("/", "\\"):
-        return True
-    if following != ":" and not last.isspace() and "/" in before and "/" in before.rsplit(None, 1)[-1]:
+    if not capital and (last == "/" or following in ("/", "\\")):
         return True
     if (before[-2:] == "::" and len(before) > 2) or after[:2] == "::":
         return True
-    if (last == "-" or before[-2:] == "-w" or before[-3:-2] == "-") and _FLAG_BEFORE.search(before):
+    token = before.rsplit(None, 1)[-1] if before and not last.isspace() else ""
+    if token[:1] == "-" and (token in ("-", "--") or token[-1].isalnum() or token[1:2].isalpha()):
+        return True  # a flag: --fail-fast, -Werror
+    if not capital and "/" in token and following != ":":
         return True
     if "." in after and _CODE_SUFFIX.match(after):
         return not re.match(r"[\w.+-]*:\d+", after) and "/" not in after
@@ -223,10 +228,14 @@ def _weigh_word(word: str, before: str, after: str, capital: bool) -> int:
             if re.match(r"[ -]?kill| memory| ?:", after)
             else (TROUBLE if word == "out of" and re.match(r" (?:range|bounds|date|sync|disk)", after) else 0)
         )
+    if word in ("timeout", "time-out") and _TIMEOUT_SET.match(after):
+        return 0
     if word == "unexpected":
         return VERDICT if capital else TROUBLE
     if word == "expected":
         return TROUBLE if _CONTRAST_AFTER.match(after) else 0
+    if word == "called `":
+        return ERROR if "unwrap" in after or "expect" in after else 0
     if word in ("declared", "unknown", "unbound", "leak", "back-off", "backoff", "unavailable", "unstable"):
         return TROUBLE if word != "declared" or "not used" in after else 0
     return ERROR if word in _STRONG or capital else TROUBLE
@@ -246,7 +255,7 @@ def _weigh_exit(word: str, before: str, after: str) -> int:
 
 
 def _weigh_error(word: str, before: str, after: str, capital: bool) -> int:
-    if _CODED_AFTER.match(after) or word == "err!" or _TAG_BEFORE.search(before) or _PLACE_BEFORE.search(before):
+    if _CODED_AFTER.match(after) or _TAG_BEFORE.search(before) or _PLACE_BEFORE.search(before):
         return VERDICT
     if _SOME_BEFORE.search(before) or _SOME_AFTER.match(after):
         return VERDICT
@@ -256,7 +265,7 @@ def _weigh_error(word: str, before: str, after: str, capital: bool) -> int:
             if _CLASS_BEFORE.match(before) and _CLASS_AFTER.match(after)
             else (ERROR if after[:1] in (":", ")") else TROUBLE)
         )
-    if capital or (_HEAD_BEFORE.match(before) and _MESSAGE_AFTER.match(after)):
+    if capital or (_HEAD_BEFORE.match(before) and _DOING_AFTER.match(after)) or after.startswith("ed "):
         return ERROR
     return ERROR if _MESSAGE_AFTER.match(after) or re.search(r"(?:level|severity)\"?[=:]\s?\"?$", before) else TROUBLE
 

@@ -115,10 +115,10 @@ def _describe_json(text: str, size: int) -> str | None:
         return None
     if isinstance(value, list):
         return _describe_list(value)
-    rows = value.get(ROWS)
-    if COLUMNS in value and isinstance(rows, list | dict):
+    rows, columns, same = value.get(ROWS), value.get(COLUMNS), value.get(SAME, {})
+    if isinstance(columns, list) and isinstance(rows, list | dict) and isinstance(same, dict):
         kind = "list" if isinstance(rows, list) else "object"
-        return f"{kind} of {len(rows)} objects with {_names([*value.get(SAME, {}), *value[COLUMNS]])}"
+        return f"{kind} of {len(rows)} objects with {_names([*same, *columns])}"
     for key in ("error", "errors", "message"):
         told = value.get(key)
         if key != "message" and isinstance(told, str) and told:
