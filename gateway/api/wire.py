@@ -12,6 +12,10 @@ from starlette.types import Receive, Scope, Send
 from gateway.errors import BodyTooLarge, GatewayError
 
 
+QUEUED_PIECES = 8
+"""Pieces of an upload (64 KiB each, mostly) that may wait for the upstream to take them."""
+
+
 class ClientGone(Exception):
     """The client hung up."""
 
@@ -46,18 +50,6 @@ def _too_large(most: int) -> BodyTooLarge:
     return BodyTooLarge(f"The request body is larger than {most // (1024 * 1024)} MiB (server.max_body_mb).")
 
 
-async def body_chunks(receive: Receive) -> AsyncIterator[bytes]:
-    """The body piece by piece, as it comes in. Raises ClientGone."""
-    while True:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            raise ClientGone
-        if chunk := event.get("body", b""):
-            yield chunk
-        if not event.get("more_body"):
-            return
-
-
 @asynccontextmanager
 async def cancelled_with_client(receive: Receive) -> AsyncIterator[None]:
     """Runs the block until it ends or the client hangs up; then it is cancelled and ClientGone raised.
@@ -84,6 +76,65 @@ async def cancelled_with_client(receive: Receive) -> AsyncIterator[None]:
         raise
     finally:
         watcher.cancel()
+
+
+class Upload:
+    """A body passed on as it comes in, while its client is watched to the end of the answer.
+
+    One reader takes the request's events: the body's pieces wait in a short queue, a disconnect cancels the block.
+    """
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._most = most
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue(maxsize=QUEUED_PIECES)
+        self._gone = False
+        self.refusal: BodyTooLarge | None = None
+
+    def too_large(self) -> BodyTooLarge:
+        """The refusal of a body over the limit."""
+        return _too_large(self._most)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while piece := await self._pieces.get():
+            yield piece
+        if self.refusal is not None:
+            raise self.refusal
+
+    @asynccontextmanager
+    async def cancelled_with_client(self) -> AsyncIterator[None]:
+        """As the function of that name, from before the body has been read."""
+        task = asyncio.current_task()
+        assert task is not None
+        reader = asyncio.create_task(self._read(task))
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self._gone and task.uncancel() == 0:
+                raise ClientGone from None
+            raise
+        finally:
+            reader.cancel()
+
+    async def _read(self, task: asyncio.Task[Any]) -> None:
+        size, more = 0, True
+        while True:
+            event = await self._receive()
+            if event["type"] == "http.disconnect":
+                self._gone = True
+                task.cancel()
+                return
+            if not more:
+                continue
+            piece = event.get("body", b"")
+            size += len(piece)
+            more = bool(event.get("more_body"))
+            if size > self._most:
+                self.refusal, more, piece = _too_large(self._most), False, b""
+            if piece:
+                await self._pieces.put(piece)
+            if not more:
+                await self._pieces.put(b"")
 
 
 async def send_start(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:

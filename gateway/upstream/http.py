@@ -161,7 +161,7 @@ class HttpUpstream:
         own = self._own_key is not None
         for name, value in headers:
             if not (own and name in CREDENTIALS):
-                wire.add(name.decode("latin-1"), value.decode("latin-1"))
+                wire.add(name.decode("latin-1"), _text(value))
         if self._own_key is not None:
             wire["authorization"] = f"Bearer {self._own_key}"
         for name, value in self._extra:
@@ -189,6 +189,14 @@ def request_headers(headers: Sequence[tuple[bytes, bytes]], *, keep_length: bool
         for name, value in end_to_end(headers)
         if name != b"host" and not name.startswith(OURS) and (keep_length or name != b"content-length")
     ]
+
+
+def _text(value: bytes) -> str:
+    """A header's value such that aiohttp, which writes UTF-8, sends the same bytes where they are UTF-8 themselves."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _sliced(body: bytes | AsyncIterator[bytes] | None, wire: CIMultiDict[str]) -> bytes | AsyncIterator[bytes] | None:
