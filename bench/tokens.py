@@ -3,8 +3,8 @@
     python -m bench.tokens            needs the shared test data beside the repository for the corpora
     python -m bench.tokens --data DIR
 
-Truth is tiktoken. Calibration is shown as a gateway would use it: documents come one after another, each as one request,
-each estimate is multiplied by the ratio learnt from the ones before, and the error is that of all after the tenth.
+Truth is tiktoken. Calibration is shown as a gateway would use it: pieces of documents come one after another;
+each estimate is multiplied by the ratio learnt from those before, and the error is that of all after the tenth.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.tokens.corpora import corpora
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ENCODINGS = ("o200k_base", "cl100k_base")
-CHUNK_CHARS = 6_000
+CHUNK_CHARS = 2_000
 """Of a request in the calibration run: a document is cut into such pieces, so that there are enough of them."""
 LEARNT_AFTER = 10
 SPEED_CHARS = 1_000_000
@@ -30,7 +30,7 @@ SIZES = (500, 2_000, 8_000, 32_000, 128_000, 1_000_000)
 
 
 def plain_rule(text: str) -> int:
-    """The rule that refined rates are compared with: a quarter of a token per ASCII character, half of one for others."""
+    """The rule to compare with: a quarter of a token per ASCII character, half of one for others."""
     ascii_chars = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     return int(ascii_chars / 4 + (len(text) - ascii_chars) / 2 + 1)
 
@@ -68,7 +68,7 @@ def _timed(count: Callable[[str], object], texts: list[str]) -> float:
 
 
 def accuracy(kinds: dict[str, list[str]], precise: Precise, name: str) -> None:
-    """One row a corpus: estimate over truth for both rules, before and after calibration, and the spread by document."""
+    """One row a corpus: estimate over truth for both rules, the spread by document, and calibrated."""
     print(f"\n### {name}\n")
     print("| corpus | documents | tokens | plain rule | fast | worst documents | calibrated |")
     print("|---|---|---|---|---|---|---|")
@@ -82,10 +82,10 @@ def accuracy(kinds: dict[str, list[str]], precise: Precise, name: str) -> None:
         total = sum(truths)
         each = [guess / max(1, truth) for guess, truth in zip(guesses, truths, strict=True)]
         learnt = calibrated(texts, exact)
-        print(
-            f"| {kind} | {len(texts)} | {total:,} | {sum(map(plain_rule, texts)) / total:.2f} | {sum(guesses) / total:.3f} "
-            f"| {min(each):.2f} to {max(each):.2f} | {'' if learnt is None else f'{learnt:.3f}'} |"
-        )
+        ratios = f"{sum(map(plain_rule, texts)) / total:.2f} | {sum(guesses) / total:.3f}"
+        spread = f"{min(each):.2f} to {max(each):.2f}"
+        after = "" if learnt is None else f"{learnt:.3f}"
+        print(f"| {kind} | {len(texts)} | {total:,} | {ratios} | {spread} | {after} |")
 
 
 def speed(kinds: dict[str, list[str]], precise: Precise) -> None:
