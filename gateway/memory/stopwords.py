@@ -31,6 +31,14 @@ _CHINESE = """
 那次 什麽 怎麼 這 個 們 嗎 與 對 為 說 來 沒 還 會 給 讓 從 後 時 裡 過 請 這個 那個 這些 沒有 我們 你們 他們 什麼
 為什麼 怎麼樣 """
 
+_WEAK = """
+want need use like love work make help try look know think new time day year good great nice big small little first last
+next long old user people name find give take see come go keep start end set add show tell talk ask call put run change
+write read check code file project task question answer example today tomorrow yesterday week month different possible
+right wrong sure able best better prefer favourit favorit recommend suggest remember plan idea problem issu part number
+place 用户 喜欢 使用 需要 希望 帮忙 工作 问题 时间 今天 明天 昨天 最近 人 事情 东西 看 听 写 吃 玩 名字 推荐 建议 提到
+代码 文件 项目 任务 情况 方法 方式 开始 继续 完成 新 大 小 帮我 一起 打算 计划 """
+
 _OTHER = """
 der die das den dem des ein eine einen einem einer und oder aber ist sind war ich du er sie wir ihr nicht mit von zu im
 am auf fur le la les un une des et ou est sont je tu il elle nous vous ils elles ne pas que qui de du au aux ce cette
@@ -40,24 +48,30 @@ eto kak tak no chto est byl byla bylo po iz za dlya の は が を に へ と 
 いる ある これ それ あれ この その あの こと もの 은 는 이 가 을 를 에 의 도 로 와 과 """
 
 _IRREGULAR = """
-go:went,gone,goes buy:bought take:took,taken give:gave,given make:made come:came become:became see:saw,seen find:found
-tell:told say:said think:thought know:knew,known feel:felt leave:left meet:met begin:began,begun run:ran
-write:wrote,written read:reading speak:spoke,spoken teach:taught catch:caught bring:brought build:built send:sent
-spend:spent lose:lost win:won sell:sold keep:kept sleep:slept hold:held stand:stood understand:understood hear:heard
-eat:ate,eaten drink:drank,drunk drive:drove,driven fly:flew,flown grow:grew,grown draw:drew,drawn throw:threw,thrown
-wear:wore,worn swim:swam,swum sing:sang,sung ride:rode,ridden choose:chose,chosen break:broke,broken fall:fell,fallen
-forget:forgot,forgotten pay:paid lead:led child:children person:people,persons man:men woman:women foot:feet tooth:teeth
-mouse:mice wife:wives life:lives knife:knives leaf:leaves shelf:shelves half:halves fight:fought seek:sought sit:sat
-dream:dreamt learn:learnt bear:born steal:stole,stolen wake:woke,woken shake:shook,shaken hide:hid,hidden
-bite:bit,bitten freeze:froze,frozen rise:rose,risen arise:arose lie:lay,lain mean:meant deal:dealt bend:bent lend:lent
-light:lit shoot:shot spin:spun stick:stuck strike:struck swear:swore sweep:swept tear:tore,torn weep:wept wind:wound
-good:better,best bad:worse,worst """
+use:uses,used,using go:went,gone,goes buy:bought take:took,taken give:gave,given make:made come:came become:became
+see:saw,seen find:found tell:told say:said think:thought know:knew,known feel:felt leave:left meet:met begin:began,begun
+run:ran write:wrote,written read:reading speak:spoke,spoken teach:taught catch:caught bring:brought build:built
+send:sent spend:spent lose:lost win:won sell:sold keep:kept sleep:slept hold:held stand:stood understand:understood
+hear:heard eat:ate,eaten drink:drank,drunk drive:drove,driven fly:flew,flown grow:grew,grown draw:drew,drawn
+throw:threw,thrown wear:wore,worn swim:swam,swum sing:sang,sung ride:rode,ridden choose:chose,chosen break:broke,broken
+fall:fell,fallen forget:forgot,forgotten pay:paid lead:led child:children person:people,persons man:men woman:women
+foot:feet tooth:teeth mouse:mice wife:wives life:lives knife:knives leaf:leaves shelf:shelves half:halves fight:fought
+seek:sought sit:sat dream:dreamt learn:learnt bear:born steal:stole,stolen wake:woke,woken shake:shook,shaken
+hide:hid,hidden bite:bit,bitten freeze:froze,frozen rise:rose,risen arise:arose lie:lay,lain mean:meant deal:dealt
+bend:bent lend:lent light:lit shoot:shot spin:spun stick:stuck strike:struck swear:swore sweep:swept tear:tore,torn
+weep:wept wind:wound good:better,best bad:worse,worst """
 
 
 @cache
 def stop_words() -> frozenset[str]:
     """Words that are never indexed nor searched, but for `question_words`, which are kept apart."""
     return frozenset((_ENGLISH + _QUESTION + _CHINESE + _OTHER).split())
+
+
+@cache
+def weak_words() -> frozenset[str]:
+    """Words that say little about whether a memory bears on a request; they are searched all the same."""
+    return frozenset(_WEAK.split())
 
 
 @cache

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from gateway.memory.stem import stem
-from gateway.memory.stopwords import stop_words
+from gateway.memory.stopwords import stop_words, weak_words
 
 MAX_CHARS = 20_000
 """A memory is short; past this only the head is read, so that a pasted megabyte costs milliseconds."""
@@ -25,6 +25,8 @@ GRAM_WEIGHT = 0.4
 """An n-gram is evidence beside the words, not in place of them: most grams that cross a word's border mean nothing."""
 SINGLE_WEIGHT = 0.6
 """A Chinese word of one character: often a noun that matters (猫), more often noise."""
+WEAK_STRENGTH = 0.3
+"""What a word is worth that half of all requests contain."""
 PART_WEIGHT = 0.7
 """A part of an identifier beside the whole."""
 
@@ -314,3 +316,13 @@ def query_terms(text: str) -> dict[str, float]:
 def terms(text: str) -> list[str]:
     """The terms in order of appearance, with repeats; dates last."""
     return [term for term, _ in _scan(text)]
+
+
+@cache
+def _weak_terms() -> frozenset[str]:
+    return frozenset(stem(word) if word.isascii() else word for word in weak_words())
+
+
+def strength(term: str) -> float:
+    """How much a term says about whether a memory bears on a request: 1.0, less for a weak word or a bare number."""
+    return WEAK_STRENGTH if term in _weak_terms() or term.isdigit() else 1.0

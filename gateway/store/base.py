@@ -140,6 +140,11 @@ class SqlStore(ABC):
             lambda db: search_ops.candidates(db, storable(tenant), weights, limit, scopes, project, session)
         )
 
+    async def containing(
+        self, tenant: str, text: str, limit: int, scopes: Sequence[str] = ALL_SCOPES
+    ) -> builtins.list[Candidate]:
+        return await self._read(lambda db: search_ops.containing(db, storable(tenant), storable(text), limit, scopes))
+
     async def export(self, tenant: str) -> AsyncIterator[MemoryEntry]:
         cursor: str | None = None
         while True:

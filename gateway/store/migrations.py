@@ -33,6 +33,7 @@ def _m1_memory() -> tuple[str, ...]:
         "CREATE INDEX entries_session ON entries (tenant, session, seq)",
         "CREATE INDEX entries_hash ON entries (tenant, text_hash)",
         "CREATE INDEX entries_key ON entries (tenant, key) WHERE key <> ''",
+        "CREATE INDEX entries_dead ON entries (tenant) WHERE live = 0",
         "CREATE UNIQUE INDEX entries_slot ON entries (space, slot) WHERE slot IS NOT NULL",
         """CREATE TABLE spaces (space {serial}, tenant TEXT NOT NULL, scope TEXT NOT NULL, next_slot BIGINT NOT NULL,
         docs BIGINT NOT NULL, total_len BIGINT NOT NULL)""",

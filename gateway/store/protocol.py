@@ -207,6 +207,13 @@ class Store(Protocol):
         """
         ...
 
+    async def containing(
+        self, tenant: str, text: str, limit: int, scopes: Sequence[str] = ("long", "session", "project")
+    ) -> builtins.list[Candidate]:
+        """Live entries whose content contains `text` whatever its ASCII case, newest first, of the newest few
+        thousand."""
+        ...
+
     def export(self, tenant: str) -> AsyncIterator[MemoryEntry]:
         """Every entry, oldest first, history included."""
         ...

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_QUERY_TERMS = 64
 """A pasted page as a question: its heaviest terms are enough."""
+MAX_SCANNED = 3_000
+"""Entries that a search for a bare substring reads: about 5 ms."""
 SPARE = 8
 """Fetched beyond the limit: a posting may outlive its entry for a moment where two writers meet."""
 
@@ -202,6 +204,20 @@ def _with_entries(db: Db, found: Sequence[_Found], ceiling: float) -> list[Candi
         for f in found
         if (f.space.id, f.slot) in entries
     ]
+
+
+def containing(db: Db, tenant: str, text: str, limit: int, scopes: Sequence[str]) -> list[Candidate]:
+    """For what the index can't find, such as a part of a word."""
+    if not text or not scopes:
+        return []
+    pattern = "%" + text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    rows = db.rows(
+        f"SELECT * FROM (SELECT {COLUMNS} FROM entries WHERE tenant = ? AND live = 1 "  # noqa: S608
+        f"AND scope IN ({marks(len(scopes))}) ORDER BY seq DESC LIMIT ?) AS newest "
+        "WHERE LOWER(content) LIKE ? ESCAPE '\\' LIMIT ?",
+        (tenant, *scopes, MAX_SCANNED, pattern, limit),
+    )
+    return [Candidate(to_entry(row), 1.0, 1.0, 1.0, 1.0) for row in rows]
 
 
 def put_vectors(db: Db, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:

