@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gateway.shrink.choose import choose, cut_line, kept_lines, repeats, show
+from gateway.shrink.choose import choose, cut_kept, cut_line, kept_lines, repeats, show
 from gateway.shrink.jsoncut import cut_json
 from gateway.shrink.signals import signal_lines
 
@@ -19,7 +19,7 @@ HEAD_LINES = 50
 _HEAD_MOST = 0.30
 _LINE_SHARE = 0.125  # of max_chars: the longest line that is kept whole
 _NOTE = 260  # characters reserved for the two marks, beside `where`
-_MARK = re.compile(r"^\[… [\d,]+ lines \([\d.]+ [kM]?B\) left out", re.MULTILINE)
+_MARK = re.compile(r"^\[… (?:[\d,]+ lines \()?[\d.]+ [kM]B(?:\)| of long lines) left out", re.MULTILINE)
 
 
 def cut_output(text: str, *, max_chars: int = 40_000, max_lines: int = 1_000, where: str | None = None) -> str | None:
@@ -44,38 +44,48 @@ def _cut_lines(text: str, lines: list[str], max_chars: int, max_lines: int, wher
     room = max(0, max_chars - _NOTE - len(where or ""))
     limit = max(200, int(room * _LINE_SHARE))
     if len(lines) < 4:
-        limit = max(200, room // (len(lines) + 1))
+        limit = max(200, room // len(lines) - 2)
     sizes = [min(len(line), limit) + 1 for line in lines]
-    head = _head_end(sizes, room, max_lines)
+    pinned = kept_lines(lines)
+    fits = sum(sizes) <= room and len(lines) < max_lines  # once its long lines are cut
+    head = len(lines) if fits else _head_end(sizes, room, max_lines)
+    while head in pinned and head - 1 in pinned:
+        head -= 1
     tail = _tail_start(sizes, head, int(room * (1 - MIDDLE_SHARE)) - sum(sizes[:head]), int(max_lines * 0.4))
     middle = lines[head:tail]
     signals = signal_lines(middle)
-    pinned = kept_lines(lines)
     budget = int(room * MIDDLE_SHARE)
     most = max(0, max_lines - head - (len(lines) - tail) - 3) // 2
     chosen = choose(middle, signals, budget, limit, most=most, around=True)
     used = sum(sizes[head + index] for index in chosen)
-    chosen |= {index - head for index in pinned if head <= index < tail}
     counts = repeats(signals, chosen)
     spare_lines = max_lines - head - (len(lines) - tail) - 2 * len(chosen) - 4
     tail, chosen = _grow_tail(sizes, head, tail, chosen, budget - used - 20 * len(chosen), spare_lines)
-    out = [cut_line(lines[index], limit) for index in range(head)]
-    left_out = tail - head - len(chosen)
+    while tail in pinned and tail - 1 in pinned:
+        tail += 1
+    middle = lines[head:tail]
+    here = {index - head for index in pinned if head <= index < tail}
+
+    def shown(index: int) -> str:
+        return cut_kept(lines[index], limit) if index in pinned else cut_line(lines[index], limit)
+
+    out = [shown(index) for index in range(head)]
+    left_out = tail - head - len(chosen | here)
     if left_out > 0:
-        gone = len("\n".join(middle[: tail - head])) - sum(len(middle[index]) + 1 for index in chosen)
+        gone = len("\n".join(middle[: tail - head])) - sum(len(middle[index]) + 1 for index in chosen | here)
         out.append(_note(left_out, gone, bool(chosen), where))
-        out += show(middle, chosen, head + 1, limit, counts)
+        out += show(middle, chosen, here, head + 1, limit, counts)
         out.append(f"[{tail + 1} to the end]")
     elif any(len(line) > limit for line in lines):
-        out.append(_note(0, len(text) - sum(map(len, out)), False, where))
-    out += [cut_line(lines[index], limit) for index in range(tail, len(lines))]
+        out.insert(0, _note(0, len(text) - sum(map(len, out)), False, where))
+    out += [shown(index) for index in range(tail, len(lines))]
     result = "\n".join(out)
     return result if len(result) < len(text) else None
 
 
 def _note(lines: int, characters: int, kept: bool, where: str | None) -> str:
     size = f"{characters / 1e6:.1f} MB" if characters >= 1e6 else f"{characters / 1e3:.1f} kB"
-    parts = [f"[… {lines:,} lines ({size}) left out"]
+    parts = [f"[… {lines:,} lines ({size}) left out" if lines else f"[… {size} of long lines left out"]
     if kept:
         parts.append("; lines that matter kept below, after their [line number]")
     if where:

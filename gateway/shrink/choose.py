@@ -35,18 +35,24 @@ def kept_lines(lines: Sequence[str]) -> set[int]:
 
 
 def cut_line(line: str, limit: int) -> str:
-    """`line` at `limit` characters at most, its middle replaced by its size; what `<keep>` marks stays."""
+    """`line` at `limit` characters at most, its middle replaced by its size."""
     limit = max(limit, _MIN_LINE)
     if len(line) <= limit:
         return line
-    start, end = line.find(KEEP_OPEN), line.rfind(KEEP_CLOSE)
-    if 0 <= start < end:
-        end += len(KEEP_CLOSE)
-        return cut_line(line[:start], limit // 3) + line[start:end] + cut_line(line[end:], limit // 3)
     note = f" [… {len(line):,} chars …] "
     head = (limit - len(note)) * 2 // 3
     tail = limit - len(note) - head
     return line[: whole(line, head)] + note + line[whole(line, len(line) - tail) :]
+
+
+def cut_kept(line: str, limit: int) -> str:
+    """`line`, one of `kept_lines`, cut only before and after what `<keep>` marks."""
+    start, end = line.find(KEEP_OPEN), line.rfind(KEEP_CLOSE) + len(KEEP_CLOSE)
+    if start < 0 or (KEEP_CLOSE in line and line.find(KEEP_CLOSE) < start):
+        start = 0  # a span opened before goes on here
+    if end < len(KEEP_CLOSE) or line.rfind(KEEP_OPEN) > end:
+        end = len(line)  # a span opened here goes on
+    return cut_line(line[:start], limit) + line[start:end] + cut_line(line[end:], limit)
 
 
 def whole(text: str, at: int) -> int:
@@ -118,6 +124,9 @@ def _order(lines: Sequence[str], signals: Sequence[Signal], around: bool) -> Ite
     for strength in (WARNING, PLACE):
         kinds = _Kinds(signals, strength)
         yield from _free(_outermost(kinds.firsts))
+        if not around:
+            yield from _free(_outermost(kinds.lasts))
+            yield from _free(kinds.all)
     if around:
         yield from _free(_Kinds(signals, TROUBLE).all)
 
@@ -152,15 +161,17 @@ def _outermost(indices: Sequence[int]) -> Iterator[int]:
         low, high = low + 1, high - 1
 
 
-def show(lines: Sequence[str], chosen: set[int], first_number: int, limit: int, counts: dict[int, int]) -> list[str]:
-    """The chosen lines in order, each group after `[its line number]`, with `×n` where `counts` has n more like it."""
+def show(
+    lines: Sequence[str], chosen: set[int], pinned: set[int], first_number: int, limit: int, counts: dict[int, int]
+) -> list[str]:
+    """The chosen and pinned lines in order, each group after `[its line number]`, with `×n` where `counts` says so."""
     out: list[str] = []
     previous = None
-    for index in sorted(chosen):
+    for index in sorted(chosen | pinned):
         if previous is None or index != previous + 1:
             more = counts.get(index)
             out.append(f"[{first_number + index}, ×{more}]" if more else f"[{first_number + index}]")
-        out.append(cut_line(lines[index], limit))
+        out.append(cut_kept(lines[index], limit) if index in pinned else cut_line(lines[index], limit))
         previous = index
     return out
 

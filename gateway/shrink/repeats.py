@@ -109,7 +109,7 @@ def _sources(earlier: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _parse(line: str) -> _Line:
-    found = _NUMBERED.match(line)
+    found = _NUMBERED.match(line) if line[:1].isdigit() else None
     if found is None or (len(found[1]) > 1 and found[1][0] == "0"):
         return _Line(-1, line)
     return _Line(int(found[1]), found[2] + found[3])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gateway.shrink.choose import choose, cut_line, kept_lines, repeats, show, whole
+from gateway.shrink.choose import choose, kept_lines, repeats, show, whole
 from gateway.shrink.jsoncut import cut_json
 from gateway.shrink.signals import signal_lines
 
@@ -27,28 +27,26 @@ def snip(text: str, *, max_chars: int = 3_000, head: int = 1_500, tail: int = 1_
             return as_json if len(as_json) < len(text) else None
     start = _border_before(text, min(head, len(text)))
     end = max(start, _border_after(text, max(0, len(text) - tail)))
-    start, end, keeps = _around_keeps(text, start, end)
+    pinned = kept_lines(text.split("\n")) if "<keep>" in text else set()
+    start, end = _around_kept(text, start, end, pinned)
     middle = text[start:end]
-    lines = middle.split("\n")
-    kept = _middle(lines, text.count("\n", 0, start) + 1, signal, keeps)
-    gone = len(middle) - sum(map(len, kept[1])) if kept else len(middle)
-    note = f"[… {gone:,} characters snipped{'; lines that matter kept below' if kept[0] else ''}]"
-    pieces = [text[:start].removesuffix("\n"), note, *kept[0]]
-    if kept[0]:
+    first = text.count("\n", 0, start)
+    shown = _shown(middle.split("\n"), first, signal, pinned)
+    note = f"[… {len(middle):,} characters snipped{'; lines that matter kept below' if shown else ''}]"
+    pieces = [text[:start].removesuffix("\n"), note, *shown]
+    if shown:
         pieces.append(f"[{text.count(chr(10), 0, end) + 1} to the end]")
     result = "\n".join([*pieces, text[end:]])
     return result if len(result) < len(text) else None
 
 
-def _middle(lines: list[str], first_number: int, signal: int, keeps: bool) -> tuple[list[str], list[str]]:
-    """The middle's kept lines with their marks, and the same lines without."""
+def _shown(lines: list[str], first: int, signal: int, pinned: set[int]) -> list[str]:
+    """The middle's kept lines with their marks; `first` is the index of its first line in the whole."""
     signals = signal_lines(lines)
     limit = max(200, signal // 2)
     chosen = choose(lines, signals, signal, limit, most=_MOST_LINES, around=False)
-    if keeps:
-        chosen |= kept_lines(lines)
-    shown = show(lines, chosen, first_number, limit, repeats(signals, chosen))
-    return shown, [cut_line(lines[index], limit) for index in sorted(chosen)]
+    here = {index - first for index in pinned if first <= index < first + len(lines)}
+    return show(lines, chosen, here, first + 1, limit, repeats(signals, chosen))
 
 
 def _border_before(text: str, at: int) -> int:
@@ -65,19 +63,19 @@ def _border_after(text: str, at: int) -> int:
     return border + 1 if 0 <= border < len(text) - 1 else whole(text, at)
 
 
-def _around_keeps(text: str, start: int, end: int) -> tuple[int, int, bool]:
-    """The middle's borders moved to lines' borders where a kept span crosses them, and whether it has such spans."""
-    if "<keep>" not in text:
-        return start, end, False
-    lines = text.split("\n")
-    pinned = kept_lines(lines)
+def _around_kept(text: str, start: int, end: int, pinned: set[int]) -> tuple[int, int]:
+    """The middle's borders, moved so that no run of kept lines lies across one."""
+    if not pinned:
+        return start, end
     position = 0
-    for index, line in enumerate(lines):
+    begin: int | None = None
+    for index, line in enumerate(text.split("\n")):
         stop = position + len(line) + 1
         if index in pinned:
-            if position < start < stop:
-                start = min(position, end)
-            if position < end < stop:
-                end = min(stop, len(text))
+            begin = position if begin is None else begin
+            if index + 1 not in pinned:
+                start = begin if begin < start < stop else start
+                end = min(stop, len(text)) if begin < end < stop else end
+                begin = None
         position = stop
-    return start, max(start, end), bool(pinned)
+    return start, max(start, end)

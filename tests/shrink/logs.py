@@ -3,6 +3,8 @@
 Each `Log` has noise before, between and after its labelled lines, as a real failing run has.
 """
 
+# ruff: noqa: E501  (lines as long as the tools print them)
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,7 +27,9 @@ class _Tool(NamedTuple):
 
 _TOOLS: dict[str, _Tool] = {
     "pytest": _Tool(
-        lambda i: f"tests/unit/test_orders_{i % 40}.py::test_create_{i} PASSED                       [{i * 100 // 3000:3d}%]",
+        lambda i: (
+            f"tests/unit/test_orders_{i % 40}.py::test_create_{i} PASSED                       [{i * 100 // 3000:3d}%]"
+        ),
         (
             "=================================== FAILURES ===================================\n"
             "_________________________ test_total_with_discount _________________________\n"
@@ -55,15 +59,17 @@ _TOOLS: dict[str, _Tool] = {
     ),
     "go build": _Tool(
         lambda i: f"example.com/app/internal/pkg{i}",
-        ("!internal/api/server.go:88:14: undefined: newRouter\n!internal/api/server.go:91:2: declared and not used: cfg",),
+        (
+            "!internal/api/server.go:88:14: undefined: newRouter\n!internal/api/server.go:91:2: declared and not used: cfg",
+        ),
     ),
     "cargo": _Tool(
         lambda i: f"   Compiling crate-{i} v0.{i % 30}.{i % 7}",
         (
-            "!error[E0308]: mismatched types\n  --> src/main.rs:14:18\n   |\n14 |     let n: u32 = \"five\";\n"
+            '!error[E0308]: mismatched types\n  --> src/main.rs:14:18\n   |\n14 |     let n: u32 = "five";\n'
             "   |            ---   ^^^^^^ expected `u32`, found `&str`",
             "!thread 'parser::tests::nested' panicked at src/parser.rs:210:9:\n!assertion `left == right` failed",
-            "!error: could not compile `app` (bin \"app\") due to 1 previous error",
+            '!error: could not compile `app` (bin "app") due to 1 previous error',
         ),
     ),
     "gradle": _Tool(
@@ -100,15 +106,17 @@ _TOOLS: dict[str, _Tool] = {
         ),
     ),
     "docker": _Tool(
-        lambda i: f"#12 {i / 10:.1f} Get:{i} http://deb.debian.org/debian bookworm/main amd64 lib{i} all 1.{i} [{i} kB]",
+        lambda i: (
+            f"#12 {i / 10:.1f} Get:{i} http://deb.debian.org/debian bookworm/main amd64 lib{i} all 1.{i} [{i} kB]"
+        ),
         (
             "!#12 31.20 E: Unable to locate package libfoo-dev",
-            "!ERROR: failed to solve: process \"/bin/sh -c apt-get install -y libfoo-dev\" did not complete successfully: "
+            '!ERROR: failed to solve: process "/bin/sh -c apt-get install -y libfoo-dev" did not complete successfully: '
             "exit code: 100",
         ),
     ),
     "kubectl": _Tool(
-        lambda i: f"Normal   Pulled   {i}m   kubelet   Container image \"registry/app:{i}\" already present on machine",
+        lambda i: f'Normal   Pulled   {i}m   kubelet   Container image "registry/app:{i}" already present on machine',
         (
             "!Warning  Unhealthy  3m  kubelet  Readiness probe failed: HTTP probe failed with statuscode: 503",
             "!Warning  BackOff    2m  kubelet  Back-off restarting failed container app in pod app-7c9f",
@@ -126,7 +134,7 @@ _TOOLS: dict[str, _Tool] = {
         lambda i: f"aws_instance.web[{i}]: Refreshing state... [id=i-0abc{i:06d}]",
         (
             "!Error: creating EC2 Instance: UnauthorizedOperation: You are not authorized to perform this operation.\n\n"
-            "  with aws_instance.web,\n  on main.tf line 12, in resource \"aws_instance\" \"web\":",
+            '  with aws_instance.web,\n  on main.tf line 12, in resource "aws_instance" "web":',
         ),
     ),
     "webpack": _Tool(
@@ -147,7 +155,7 @@ _TOOLS: dict[str, _Tool] = {
     "cmake": _Tool(
         lambda i: f"[{i * 100 // 3000:3d}%] Building CXX object src/CMakeFiles/app.dir/file{i}.cpp.o",
         (
-            "!CMake Error at CMakeLists.txt:31 (find_package):\n!  Could not find a package configuration file provided by \"Qt6\"",
+            '!CMake Error at CMakeLists.txt:31 (find_package):\n!  Could not find a package configuration file provided by "Qt6"',
             "!/repo/src/main.cpp:(.text+0x1f): undefined reference to `start()'\n!collect2: error: ld returned 1 exit status\n"
             "!make[2]: *** [src/CMakeFiles/app.dir/build.make:97: app] Error 1",
         ),
@@ -157,14 +165,18 @@ _TOOLS: dict[str, _Tool] = {
         ("!ERROR: script returned exit code 1", "!Finished: FAILURE"),
     ),
     "syslog": _Tool(
-        lambda i: f"May  2 10:{i // 60 % 60:02d}:{i % 60:02d} web{i % 3} CRON[{1000 + i}]: (root) CMD (run-parts /etc/cron.hourly)",
+        lambda i: (
+            f"May  2 10:{i // 60 % 60:02d}:{i % 60:02d} web{i % 3} CRON[{1000 + i}]: (root) CMD (run-parts /etc/cron.hourly)"
+        ),
         (
             "!May  2 10:17:01 web1 kernel: [12345.678] Out of memory: Killed process 4242 (java) total-vm:8123456kB",
             "!May  2 10:18:44 web1 kernel: [12399.001] app[4311]: segfault at 0 ip 00007f1c sp 00007ffd error 4 in libc.so.6",
         ),
     ),
     "nginx": _Tool(
-        lambda i: f'10.0.{i % 250}.7 - - [02/May/2024:10:00:{i % 60:02d} +0000] "GET /item/{i} HTTP/1.1" 200 {i * 7} "-" "curl/8"',
+        lambda i: (
+            f'10.0.{i % 250}.7 - - [02/May/2024:10:00:{i % 60:02d} +0000] "GET /item/{i} HTTP/1.1" 200 {i * 7} "-" "curl/8"'
+        ),
         (
             '!10.0.3.9 - - [02/May/2024:10:00:41 +0000] "POST /pay HTTP/1.1" 502 157 "-" "curl/8"',
             "!2024/05/02 10:00:41 [error] 31#31: *77 connect() failed (111: Connection refused) while connecting to upstream",
@@ -173,7 +185,7 @@ _TOOLS: dict[str, _Tool] = {
     "python": _Tool(
         lambda i: f"2024-05-02 10:00:{i % 60:02d},001 INFO worker processed batch {i}",
         (
-            "!Traceback (most recent call last):\n  File \"/srv/app/run.py\", line 12, in <module>\n    main()\n"
+            '!Traceback (most recent call last):\n  File "/srv/app/run.py", line 12, in <module>\n    main()\n'
             "!KeyError: 'customer_id'",
             "!2024-05-02 10:07:31,220 ERROR worker could not reach the queue",
         ),
@@ -230,9 +242,11 @@ _TOOLS: dict[str, _Tool] = {
         ('!{"level":"error","ts":1714649999,"msg":"database is locked","path":"/v1/pay","status":500}',),
     ),
     "postgres": _Tool(
-        lambda i: f"2024-05-02 10:00:{i % 60:02d}.123 UTC [{i}] LOG:  checkpoint complete: wrote {i} buffers (0.{i % 9}%)",
+        lambda i: (
+            f"2024-05-02 10:00:{i % 60:02d}.123 UTC [{i}] LOG:  checkpoint complete: wrote {i} buffers (0.{i % 9}%)"
+        ),
         (
-            "!2024-05-02 10:09:12.001 UTC [88] FATAL:  password authentication failed for user \"app\"",
+            '!2024-05-02 10:09:12.001 UTC [88] FATAL:  password authentication failed for user "app"',
             "!2024-05-02 10:09:13.001 UTC [89] ERROR:  deadlock detected",
         ),
     ),
@@ -254,7 +268,10 @@ _TOOLS: dict[str, _Tool] = {
     ),
     "rspec": _Tool(
         lambda i: f"  creates user {i}",
-        ("!  1) User is invalid without a name\n!     Failure/Error: expect(user).to be_valid", "!412 examples, 1 failure"),
+        (
+            "!  1) User is invalid without a name\n!     Failure/Error: expect(user).to be_valid",
+            "!412 examples, 1 failure",
+        ),
     ),
     "swift": _Tool(
         lambda i: f"[{i}/3000] Compiling Core Module{i}.swift",

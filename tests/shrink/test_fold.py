@@ -12,7 +12,22 @@ from gateway.shrink.terminal import overwrite, strip_escapes
 from tests.shrink.data import tool_results
 
 _pieces = st.sampled_from(
-    ["\n", "\r", "\r\n", "  ", "a", "ab 12", "10%", "2024-01-02 10:00:01 done", "\x1b[31m", "\x1b]0;t\x07", "{}", "[×3]", "é", "中"]
+    [
+        "\n",
+        "\r",
+        "\r\n",
+        "  ",
+        "a",
+        "ab 12",
+        "10%",
+        "2024-01-02 10:00:01 done",
+        "\x1b[31m",
+        "\x1b]0;t\x07",
+        "{}",
+        "[×3]",
+        "é",
+        "中",
+    ]
     + ["\x08", "x" * 30, "[… ×4 alike …]", "3fa9c1d2e4b5 pulled", "\ud800", "\t"]
 )
 _texts = st.lists(_pieces, max_size=60).map("".join)
@@ -48,7 +63,10 @@ def test_lines_that_differ_in_time_or_counter_keep_first_and_last() -> None:
 
 
 def test_image_layers_fold() -> None:
-    lines = [f"{layer}: Pulling fs layer" for layer in ("a3ed95caeb02", "8f4e2b1c9d0a", "77c1f9e0a2b3", "1b2c3d4e5f60", "9f8e7d6c5b4a")]
+    lines = [
+        f"{layer}: Pulling fs layer"
+        for layer in ("a3ed95caeb02", "8f4e2b1c9d0a", "77c1f9e0a2b3", "1b2c3d4e5f60", "9f8e7d6c5b4a")
+    ]
     assert fold("\n".join(lines)) == f"{lines[0]}\n[… ×3 alike …]\n{lines[-1]}"
 
 
@@ -96,8 +114,22 @@ def test_idempotent_and_never_longer(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 1_000_000, "\n" * 200_000, "[" * 100_000, '{"a":' * 50_000, "\x1b" * 300_000, "a\x08" * 100_000, "\r" * 300_000]
-    + ["\x1b]" * 100_000, "12 " * 300_000, "0" * 500_000 + "\n" + "1" * 500_000, "a 1\nb 2\n" * 50_000, "=" * 1_000_000],
+    [
+        "x" * 1_000_000,
+        "\n" * 200_000,
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        "\x1b" * 300_000,
+        "a\x08" * 100_000,
+        "\r" * 300_000,
+    ]
+    + [
+        "\x1b]" * 100_000,
+        "12 " * 300_000,
+        "0" * 500_000 + "\n" + "1" * 500_000,
+        "a 1\nb 2\n" * 50_000,
+        "=" * 1_000_000,
+    ],
     ids=range(12),
 )
 def test_hostile_input_is_folded_in_linear_time(text: str) -> None:

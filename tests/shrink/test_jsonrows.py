@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from gateway.shrink.jsonrows import fold_json, unfold_json
 from tests.shrink.data import json_documents, tool_results
 
-_scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+_scalars = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+)
 _keys = st.sampled_from(["a", "b", "c.d", "columns", "rows", "groups", "same", "price"]) | st.text(max_size=4)
 _values = st.recursive(
     _scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_keys, inner, max_size=4), max_leaves=20
@@ -53,7 +55,7 @@ def test_objects_by_name_and_lists_of_lists() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '[1.0, 1.10, 1e5, -0, 12345678901234567890123, 0.1e-7, 1E+2]',
+        "[1.0, 1.10, 1e5, -0, 12345678901234567890123, 0.1e-7, 1E+2]",
         '{"a": "\\u00e9\\n\\"\\\\", "b": "\\ud800", "c": "中文"}',
         '[{"price": 1.10, "q": 1}, {"price": 1.20, "q": 1.0}, {"price": 1.20, "q": 1}]',
     ],
@@ -65,7 +67,9 @@ def test_numbers_keep_their_text_and_strings_their_value(text: str) -> None:
     folded.encode()  # a lone surrogate must stay escaped
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', "12", '"text"', "{broken", "", "[1, 2", '{"x": "\\u0000#1"}', "[" * 5_000])
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 2}', "12", '"text"', "{broken", "", "[1, 2", '{"x": "\\u0000#1"}', "[" * 5_000]
+)
 def test_what_cannot_be_written_again_is_refused(text: str) -> None:
     assert fold_json(text) is None
 
@@ -76,7 +80,9 @@ def test_a_document_with_such_tables_of_its_own_gets_none() -> None:
 
 
 @settings(max_examples=200)
-@given(_values | _tables | st.lists(_tables, min_size=1, max_size=3) | st.dictionaries(_keys, _row, min_size=2, max_size=4))
+@given(
+    _values | _tables | st.lists(_tables, min_size=1, max_size=3) | st.dictionaries(_keys, _row, min_size=2, max_size=4)
+)
 def test_folding_reverses_exactly_and_is_idempotent(value: Any) -> None:
     text = json.dumps(value)
     folded = fold_json(text)
@@ -97,7 +103,9 @@ def test_recorded_documents_reverse_exactly() -> None:
 
 
 def test_recorded_tool_results_reverse_exactly() -> None:
-    texts = [result for calls in tool_results("tau_bench_airline") for _, _, result in calls if result[:1] in ("{", "[")]
+    texts = [
+        result for calls in tool_results("tau_bench_airline") for _, _, result in calls if result[:1] in ("{", "[")
+    ]
     assert len(texts) > 100
     for text in texts:
         folded = fold_json(text)

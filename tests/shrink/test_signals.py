@@ -33,7 +33,7 @@ def test_noise_is_quiet(name: str) -> None:
         ("E/AndroidRuntime(12345): FATAL EXCEPTION: main", VERDICT),
         ("E0502 10:00:00.123456   1234 reflector.go:138] watch closed", ERROR),
         ("ninja: build stopped: subcommand failed.", TROUBLE),
-        ("Exception in thread \"main\" java.lang.RuntimeException: boom", VERDICT),
+        ('Exception in thread "main" java.lang.RuntimeException: boom', VERDICT),
         ("Execution halted", ERROR),
         ("make: *** No rule to make target 'foo', needed by 'all'.  Stop.", VERDICT),
         ("Process finished with exit code 139", ERROR),
@@ -77,7 +77,12 @@ def test_recorded_error_lines_are_verdicts() -> None:
 
 
 @settings(max_examples=150)
-@given(st.lists(st.text(max_size=40) | st.sampled_from(["İ error: x", "error\ninside", "失败", "5 errors", "E   assert"]), max_size=12))
+@given(
+    st.lists(
+        st.text(max_size=40) | st.sampled_from(["İ error: x", "error\ninside", "失败", "5 errors", "E   assert"]),
+        max_size=12,
+    )
+)
 def test_every_signal_names_a_line_in_order(lines: list[str]) -> None:
     found = signal_lines(lines)
     indices = [signal.index for signal in found]
@@ -86,6 +91,8 @@ def test_every_signal_names_a_line_in_order(lines: list[str]) -> None:
     assert all(PLACE <= signal.strength <= VERDICT for signal in found)
 
 
-@pytest.mark.parametrize("text", ["error " * 200_000, "a/" * 500_000, "- " * 500_000, "fail\n" * 200_000, "-error" * 150_000], ids=range(5))
+@pytest.mark.parametrize(
+    "text", ["error " * 200_000, "a/" * 500_000, "- " * 500_000, "fail\n" * 200_000, "-error" * 150_000], ids=range(5)
+)
 def test_hostile_input_takes_linear_time(text: str) -> None:
     assert isinstance(signal_lines(text.split("\n")), list)
