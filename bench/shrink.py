@@ -96,7 +96,7 @@ def outputs(data: Path, count: Callable[[str], int]) -> None:
 
 
 def labelled(data: Path) -> None:
-    """Prints how many labelled error lines of the CI logs the budget keeps, and whether snipping keeps the outer two."""
+    """Prints how many labelled error lines of the CI logs the budget keeps, and if snipping keeps the outer two."""
     for max_chars in BUDGETS:
         print(f"\nbudget {max_chars:,} characters: labelled error lines kept whole")
         kept = total = 0

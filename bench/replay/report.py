@@ -93,6 +93,8 @@ class Report:
             if long and window in TARGETS:
                 lines.append(_verdict(f"{_short(window)}: long sessions", geometric_mean(long), TARGETS[window]))
             lines.append(_verdict(f"{_short(window)}: worst conversation", max(map(self.ratio, some)), 1.0))
+            above = [f"{o.conversation} {self.ratio(o):.3f}" for o in some if self.ratio(o) > 1.0]
+            lines += [f"  above 1.000: {', '.join(above)}"] if above else []
             over = sum(o.bill.over(window) for o in some)
             lines.append(_verdict(f"{_short(window)}: turns over the window", over, 0))
             lines.append(_verdict(f"{_short(window)}: turns lost", sum(o.lost for o in some), 0))

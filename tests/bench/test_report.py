@@ -47,6 +47,10 @@ def test_targets_missed(ours: int, fields: dict[str, int], what: str) -> None:
     report = Report(outcomes(ours, **fields), [8000])
     assert report.missed()
     assert f"MISSED  {what}" in report.targets()
+    # 18,000 tokens of 10,000 are above, 5,000 are not; 1,200 and 2,500 of output at 4 each make 11,200.
+    above = {18_000: "above 1.000: long 1.800", 5000: "", 1200: "above 1.000: long 1.120"}[ours]
+    assert above in report.targets()
+    assert ("above" in report.targets()) == bool(above)
 
 
 def test_a_proxy_that_could_not_run_keeps_its_rows_with_the_reason() -> None:
