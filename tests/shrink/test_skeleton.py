@@ -1,3 +1,5 @@
+# ruff: noqa: E501  (a case a line reads as a table)
+
 from __future__ import annotations
 
 import json
