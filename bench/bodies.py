@@ -62,7 +62,7 @@ def tool_result(state: random.Random, size: int) -> str:
             lines.append(f"src/{noun}/{verb}.py:{number}:    return {verb}({noun}, {number})")
         else:
             lines.append(json.dumps({"id": number, "name": noun, "state": verb, "size": number * 7}, indent=2))
-    return ",\n".join(lines) if kind == 3 else "\n".join(lines)
+    return "[" + ",\n".join(lines) + "]" if kind == 3 else "\n".join(lines)
 
 
 def small_messages(state: random.Random) -> list[dict[str, Any]]:

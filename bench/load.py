@@ -23,6 +23,8 @@ from bench.bodies import Body, build
 
 END_OF_CHUNKS = b"0\r\n\r\n"
 PATH = "/v1/chat/completions"
+LOOK_EVERY = 17
+"""One reply in this many is read for what the gateway did: coprime to the rotation, so that each has its turn."""
 QUANTILES = 1000
 """Values kept of each run: enough for a 99th percentile, few enough for one write to a pipe."""
 
@@ -121,7 +123,7 @@ async def worker(command: dict[str, Any], bodies: list[Body], numbers: Any, unti
         tally.first_bytes.append(connection.first_at - start)
         if not reply.startswith(b"HTTP/1.1 200") or mark not in reply:
             tally.errors += 1
-        if number % 16 == 0:
+        if number % LOOK_EVERY == 0:
             note_actions(reply, tally)
     if connection is not None:
         connection.transport.close()

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bodies import CONVERSATIONS, SIZES, USER_TURN_EVERY
+from bench.load import LOOK_EVERY
 from bench.processes import LoadGenerator, Pins, Running, start_gateway, start_relay, start_upstream, startup
 
 YARDSTICK = "aiohttp relay"
@@ -213,7 +214,7 @@ def run_all(scratch: Path, pins: Pins, scenarios: list[Scenario], rounds: int, s
     }
     print_table(rows)
     print(f"\n{report['conditions']}")
-    print(f"Stages that acted (one request in 16 looked at): {actions or 'none'}")
+    print(f"Stages that acted (one request in {LOOK_EVERY} looked at): {actions or 'none'}")
     print(
         f"Start to first answer: {report['start_s']:.2f} s; `gateway --version`: {report['version_s']:.2f} s (medians)"
     )

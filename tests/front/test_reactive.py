@@ -59,7 +59,7 @@ def test_one_refusal_one_retry_and_a_lesson(upstream: Upstream, gateway: Gateway
 
 def test_the_body_alone_is_too_large(upstream: Upstream, gateway: GatewayProcess) -> None:
     model, messages = ChatModel(), long_history(2)
-    limit = len(chat_body(messages)) // 2
+    limit = len(chat_body(messages)) * 85 // 100
 
     def refuse_large(call: Call) -> Reply:
         if len(call.body) > limit:

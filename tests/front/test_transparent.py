@@ -114,7 +114,7 @@ def test_every_other_path_passes(upstream: Upstream, gateway: GatewayProcess, me
 
 
 UTF8_IN_LATIN1 = "naïve".encode().decode("latin-1")
-"""The UTF-8 bytes of a header, as the raw client writes them. (Bytes that are no UTF-8 go up as if they were Latin-1.)"""
+"""A header's UTF-8 bytes, as the raw client writes them. (Bytes that are no UTF-8 go up as if they were Latin-1.)"""
 
 
 def test_a_header_value_that_is_not_ascii_passes(upstream: Upstream, gateway: GatewayProcess) -> None:
