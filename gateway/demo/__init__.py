@@ -1,0 +1,58 @@
+"""`gateway demo`: long conversations through the real gateway, with no key and no network.
+
+The gateway is a process of its own, spoken to over HTTP by the openai SDK; only the model behind it is scripted. Every
+number printed was measured in that run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+WINDOW = 16_384
+"""Tokens: small, so that a conversation of minutes shows what takes hours with a large one."""
+LEAST_WINDOW = 8_192
+"""Under this the script's two parallel reads alone are too long for it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; 0 where every request was answered and none was too long, else 1."""
+    args = _parser().parse_args(arguments)
+    from gateway.demo.run import run
+    from gateway.demo.server import GatewayFailed
+
+    try:
+        report = run(args.window, turns=args.turns, paced=not args.fast, show=not args.json)
+    except (GatewayFailed, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if args.json:
+        print(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
+    return 1 if report.problems else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gateway demo", description="Long conversations through the real gateway.")
+    parser.add_argument("--fast", action="store_true", help="no pauses between requests")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, and nothing else")
+    parser.add_argument("--turns", type=_positive, metavar="N", help="stop after N requests")
+    parser.add_argument(
+        "--window", type=_window, default=WINDOW, metavar="TOKENS", help="of the model; default %(default)s"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
+
+
+def _window(text: str) -> int:
+    value = int(text)
+    if value < LEAST_WINDOW:
+        raise argparse.ArgumentTypeError(f"at least {LEAST_WINDOW}")
+    return value
