@@ -27,8 +27,9 @@ def test_commands(text: str, expected: Command) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "memory", "/save", "/save   ", "/clear everything please", "please /memory", "what does /memory do?", "/Memory",
-        "/memoryx", "/memories", "//clear", "/ clear", "/memory/usage.py is broken", "/memory\nand a second line",
+        "", "memory", "/save", "/save   ", "/clear everything please", "please /memory", "what does /memory do?",
+        "/Memory", "/memoryx", "/memories", "//clear", "/ clear",
+        "/memory/usage.py is broken", "/memory\nand a second line",
     ],
 )  # fmt: skip
 def test_not_commands(text: str) -> None:

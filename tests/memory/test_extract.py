@@ -132,9 +132,8 @@ async def test_the_model_proposes_and_the_rules_judge(store: Store) -> None:
 
 async def test_what_only_the_assistant_said_does_not_outrank_the_user(store: Store) -> None:
     await extractor(store).extract([user("I live in Oslo.")], tenant="t", now=1.0)
-    reply =
-        '{"relations": [{"subject": "user", "predicate": "lives_in", "object": "Bergen"}], "facts": '
-        '["I am a language model"]}'
+    bergen = {"subject": "user", "predicate": "lives_in", "object": "Bergen"}
+    reply = json.dumps({"relations": [bergen], "facts": ["I am a language model"]})
     messages = [
         user("Hello there, friend."),
         {"role": "assistant", "content": "The user lives in Bergen. I am a language model."},
