@@ -6,6 +6,7 @@ remember the level: the bytes come out the same on every turn, on every replica,
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ FORMS_BYTES = 64 * 1024 * 1024
 UNCHANGED_WEIGHT = 100
 """Bytes that remembering "nothing to win here" costs, about."""
 SPILLED_KEPT = 1_000
+SHORTEST = 200
+"""Characters; no text is cut to less."""
 LARGE = 64 * 1024
 """Characters; a message over this is worked on in a thread."""
 SPILL_ID_CHARS = 32
@@ -48,9 +51,10 @@ class Forms:
         self._kept: Recent[tuple[str, bytes, int], Message | bool] = Recent(FORMS_BYTES)
         self._spilled: Recent[tuple[bytes, int], Spilled] = Recent(SPILLED_KEPT)
 
-    def folded(self, message: Message) -> Message:
-        """Tier 0: nothing lost."""
-        return self._form("fold", message, 0, lambda data: map_text(data, fold))
+    def folded(self, message: Message, *, quotable: bool = False) -> Message:
+        """Tier 0: nothing lost; `quotable` text, a file's own, keeps every character that an edit might quote."""
+        fold_text = functools.partial(fold, quotable=quotable)
+        return self._form("fold", message, int(quotable), lambda data: map_text(data, fold_text))
 
     def known(self, form: str, message: Message, size: int = 0) -> bool:
         """Whether the form has been made before, and so costs nothing now."""
@@ -61,7 +65,7 @@ class Forms:
         key = (message.facts.identity, max_chars)
         found = self._spilled.get(key)
         if found is None:
-            found = self._cut(message, max_chars)
+            found = self._cut(message, max_chars, self._settings.spill.max_lines)
             self._spilled.put(key, found)
         return found
 
@@ -89,6 +93,11 @@ class Forms:
         """The message with its text replaced."""
         return self._messages.make(_replaced(message.data, text))
 
+    def shortened(self, message: Message, share: float) -> tuple[Message, tuple[tuple[str, str], ...]]:
+        """The message with only that share of its text, head and tail, and the whole texts by spill id."""
+        made = self._cut(message, max(SHORTEST, int(message.facts.size * share)), max_lines=message.facts.size + 1)
+        return made.message, made.texts
+
     def _form(
         self, name: str, message: Message, size: int, change: Callable[[ChatMessage], ChatMessage | None]
     ) -> Message:
@@ -105,13 +114,12 @@ class Forms:
                 self._kept.put(key, found, UNCHANGED_WEIGHT)
         return found if isinstance(found, Message) else message
 
-    def _cut(self, message: Message, max_chars: int) -> Spilled:
-        rule = self._settings.spill
+    def _cut(self, message: Message, max_chars: int, max_lines: int) -> Spilled:
         texts: list[tuple[str, str]] = []
 
         def cut(text: str) -> str:
             name = spill_id(text)
-            short = cut_output(text, max_chars=max_chars, max_lines=rule.max_lines, where=self._where(name))
+            short = cut_output(text, max_chars=max_chars, max_lines=max_lines, where=self._where(name))
             if short is None or len(short) >= len(text):
                 return text
             texts.append((name, text))

@@ -17,6 +17,11 @@ from gateway.levels import at_level
 from gateway.message import Message
 from gateway.turn import Turn
 
+CACHED_PRICE = 0.1
+"""Of a token read from the upstream's prompt cache, where one that is not costs 1: OpenAI's and Anthropic's discount."""
+PAYBACK_TURNS = 10
+"""A rewrite that takes longer than this to pay for itself is left to compaction, which rewrites less and wins more."""
+
 
 @dataclass(slots=True)
 class Proposal:
@@ -43,6 +48,26 @@ class Proposal:
     def gain(self) -> int:
         """Calibrated tokens won."""
         return int(self.saved * self.turn.ratio)
+
+    def payback(self) -> float:
+        """Turns until what the changes win has paid for what they rewrite.
+
+        From the first changed message on, everything is read uncached once; each later turn saves its cached price on
+        what was won.
+        """
+        if self.saved <= 0:
+            return float("inf")
+        first = min(self.changes)
+        rest = (
+            sum(self.turn.tokens_of(self.turn.items[i].sent) for i in self.turn.standing() if i >= first) - self.saved
+        )
+        return (1 - CACHED_PRICE) * rest / (CACHED_PRICE * self.saved)
+
+    def pays(self) -> bool:
+        """Whether doing it is worth the rewrite: enough is won, and soon enough (a cold cache has nothing to lose)."""
+        if self.gain() < self.turn.limits.min_gain:
+            return False
+        return self.turn.cold or self.payback() <= PAYBACK_TURNS
 
     def commit(self) -> None:
         """Do it, and have it remembered."""

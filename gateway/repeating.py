@@ -14,9 +14,9 @@ from gateway.turn import Turn
 LOOK_BACK = 40
 """Earlier results compared with."""
 LOOK_BACK_CHARS = 400_000
-LEAST_CHARS = 400
+LEAST_CHARS = 150
 """Shorter results are not worth a pointer."""
-LABEL_CHARS = 80
+LABEL_CHARS = 48
 
 
 async def shorter(turn: Turn, index: int, whole: Message) -> str | None:

@@ -31,6 +31,10 @@ from gateway.turn import Turn
 
 log = structlog.get_logger(__name__)
 
+CUT_MARGIN = 0.9
+"""Characters are cut, tokens are meant: a little more goes than the share alone would take."""
+LEAST_LEFT = 0.05
+"""Share of a text that is left at least."""
 COOLDOWN_S = 60.0
 """After a summary failed, no new one is asked for in this conversation for so long."""
 
@@ -113,6 +117,30 @@ class Compact:
                 return
             proposal.add(turn.standing(), level, turn.limits.hard)
             proposal.commit()
+        self._cut_texts(turn)
+
+    def _cut_texts(self, turn: Turn) -> None:
+        """The very last resort, where what has to stay word for word is larger than the window itself.
+
+        The largest texts lose their middles, which go to the spill: a cut request is of more use than a refused one.
+        """
+        texts = [i for i in turn.standing() if not turn.items[i].original.facts.is_instruction]
+        for index in sorted(texts, key=lambda i: -turn.tokens_of(turn.items[i].sent)):
+            over = turn.count() - turn.limits.hard
+            if over <= 0:
+                return
+            item = turn.items[index]
+            size = turn.tokens_of(item.sent) * turn.ratio
+            share = max(LEAST_LEFT, (size - over) / size * CUT_MARGIN)
+            short, gone = self._forms.shortened(item.sent, share)
+            if short is item.sent:
+                continue
+            self._counting.recount(turn, [short])
+            item.sent = short
+            turn.records[item.chain] = replace(turn.record(item), text=short.text)
+            turn.act("cut", 1)
+            for name, text in gone:
+                self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
 
     def _use_ready(self, turn: Turn) -> None:
         found = self._ready_at(turn)

@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from gateway.forms import LARGE, Forms
+from gateway.levels import call_of
+from gateway.message import Recent
 from gateway.settings import FoldSettings
+from gateway.shrink.reads import read_paths
 from gateway.turn import Turn
+
+FILES_KEPT = 40_000
+"""Results of which it is remembered whether they are a file's text."""
 
 
 class Fold:
@@ -18,6 +24,7 @@ class Fold:
     def __init__(self, settings: FoldSettings, forms: Forms) -> None:
         self._settings = settings
         self._forms = forms
+        self._files: Recent[bytes, bool] = Recent(FILES_KEPT)
 
     async def run(self, turn: Turn) -> None:
         """Fold, large ones off the loop."""
@@ -29,11 +36,21 @@ class Fold:
             if not item.original.facts.is_tool:
                 continue
             message = item.sent
-            if len(message.raw) > LARGE and not self._forms.known("fold", message):
-                folded = await asyncio.to_thread(self._forms.folded, message)
+            quotable = self._is_file(turn, index)
+            if len(message.raw) > LARGE and not self._forms.known("fold", message, int(quotable)):
+                folded = await asyncio.to_thread(self._forms.folded, message, quotable=quotable)
             else:
-                folded = self._forms.folded(message)
+                folded = self._forms.folded(message, quotable=quotable)
             if folded is not message:
                 item.sent = folded
                 count += 1
         turn.act(self.name, count)
+
+    def _is_file(self, turn: Turn, index: int) -> bool:
+        """Whether the result is a file's own text, which the agent may have to quote in an edit."""
+        chain = turn.items[index].chain
+        found = self._files.get(chain)
+        if found is None:
+            found = read_paths(*call_of(turn, index)) is not None
+            self._files.put(chain, found)
+        return found

@@ -27,6 +27,6 @@ class Microcompact:
         recent = recent_start([item.original.facts for item in turn.items], self._settings.keep_rounds)
         old = [index for index in turn.standing() if index < recent]
         enough = proposal.add(by_worth(turn, old, self._protected), Level.SKELETON, turn.limits.low)
-        if enough and proposal.gain() >= turn.limits.min_gain:
+        if enough and proposal.pays():
             proposal.commit()
             turn.proposal, turn.over = None, False

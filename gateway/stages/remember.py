@@ -27,9 +27,10 @@ class Remember:
             record = turn.conversation.record(item.chain)
             if record.level is Level.WHOLE:
                 if record.text is not None:
-                    item.whole = item.sent
+                    is_pointer = item.original.facts.is_tool
+                    item.whole = item.sent if is_pointer else None
                     item.sent = self._forms.with_text(item.sent, record.text)
-                    turn.act("repeat", 1)
+                    turn.act("repeat" if is_pointer else "cut", 1)
                 continue
             item.sent = at_level(self._forms, turn, index, record.level)
             item.level = record.level

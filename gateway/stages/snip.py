@@ -48,7 +48,7 @@ class Snip:
         recent = recent_start([item.original.facts for item in turn.items], RECENT_ROUNDS)
         old = [index for index in turn.standing() if index < recent and turn.items[index].original.facts.is_tool]
         enough = proposal.add(by_worth(turn, old, self._protected), Level.SNIPPED, turn.limits.low)
-        if (enough or turn.cold) and proposal.gain() >= turn.limits.min_gain:
+        if (enough or turn.cold) and proposal.pays():
             proposal.commit()
             turn.proposal = None if enough else proposal
             turn.over = not enough and turn.over
