@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 
+from gateway.memory.patterns import Pattern
+
 _I = re.IGNORECASE
 
 
-def _any(*parts: str) -> re.Pattern[str]:
-    return re.compile("|".join(parts), _I)
+def _any(*parts: str) -> Pattern:
+    return Pattern("|".join(parts), _I)
 
 
 # -- questions -------------------------------------------------------------------------------------
@@ -55,7 +57,8 @@ _SPECULATION = _any(
     r"恐怕|没准|有点(?:想|倾向|犹豫)|不太?确定|不敢肯定|记不清|记不太?清|"
     r"不记得|拿不准|我猜|我想应该|我觉得|我感觉|貌似|差不多是|考虑(?!到|过后)|可以(?:用|试|考虑|来|改|换|先)|打算|"
     r"准备(?:换|用|学|去|迁|买|试|改)|想试试|想学|想换|犹豫|计划(?:换|"
-    r"用|学|去|迁|把)|我们?会(?:去|试|看|再|尽快|马上|回头|考虑)|将来|八成|十有八九",
+    r"用|学|去|迁|把)|我们?会(?!说|用|讲|写|弹|唱|做(?:饭|菜)|游泳|开车|编程|画|修|拉|打|议|[^，。]{0,4}[语话])|"
+    r"将来|八成|十有八九",
     r"たぶん|多分|おそらく|かもしれ|でしょう$|と思(?:う|い|っ)|つもり|아마|것 같|듯하|듯합|일지도",
     r"\b(?:vielleicht|wahrscheinlich|möglicherweise|vermutlich|eventuell|ich glaube|ich denke|quizás?|tal vez|"
     r"probablemente|a lo mejor|creo que|peut-être|sans doute|probablement|je crois|je pense|talvez|provavelmente|"
@@ -107,7 +110,12 @@ _NOW = _any(
     r"\b(?:reservation|order|booking|ticket|confirmation|tracking|invoice|case|reference|claim) (?:number|id|code|"
     r"no\.?)\b|\bmy (?:function|method|loop|class|variable|array|list|query|regex|string|dataframe|component|script|"
     r"code|program|screen|page|build|pr|branch|cursor|terminal)\b(?! (?:style|name|review))",
-    r"\b(?:needs?|has|have) to be \w+ed\b",
+    r"\b(?:needs?|has|have) to be \w+ed\b|\bi(?:'d| would) (?:\w+ )?(?:like|love|prefer|want|need) to\b|\b(?:i|we) "
+    r"(?:also |only |just |really |still )?(?:want|wish) to\b|\b(?:i|we) (?:do not|don't) (?:want|need)\b|\bi can "
+    r"(?:give|send|provide|show|tell|share|try|wait)\b",
+    r"\b(?:lately|recently)\b(?!.*\b(?:moved|joined|switched|changed|married|graduated|retired|started|became|"
+    r"adopted|migrated|diagnosed))|最近(?!.{0,10}(?:搬|换|入职|结婚|毕业|退休|怀孕|迁移|切换|改用))|我们?希望(?!你|"
+    r"回|代码|所有)|我知道(?:他|她|你)|等我.{0,8}(?:时候|之后|以后)",
     r"\b(?:i|we|i'm|we're)(?:'ll| will) (?!always|never|only)\w+|\b(?:i|we) (?:have|need|'ve got|got|ought) to "
     r"(?!support|comply|use|follow|run|be|work|keep|stay|handle|avoid|meet|pass|go through|target|serve|store|"
     r"respect|deploy|eat|take (?:insulin|medication))\w+|\bused to (?!it)\w+",
@@ -267,13 +275,13 @@ _SCOPE = _any(
     r"(?:这个?|本|该|那个?)(?:项目|仓库|工程|代码库|团队|公司|系统|应用|服务|产品)",
 )
 """Points at what stays in sight."""
-_CLICKS = re.compile(
+_CLICKS = Pattern(
     r"\b(?:the )?users? (?:clicks?|presses|enters|submits|selects|types|taps|scrolls|opens|closes|receives|logs "
     r"(?:in|out)|visits)\b",
     _I,
 )
 """A person using the software, in a bug report."""
-_NOT_ABOUT = re.compile(
+_NOT_ABOUT = Pattern(
     r"^(?:user|the user|用户)\s*(?:asked|asks|requested|requests|wants? (?:help|me|you|the assistant|to know)|needs? "
     r"help|is asking|inquired|wonders|请求|询问|要求(?:帮|修|改|写)|想知道|问)",
     _I,

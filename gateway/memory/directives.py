@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from gateway.memory.patterns import Pattern
+
 _I = re.IGNORECASE
 
 # -- attempts to take over -------------------------------------------------------------------------
@@ -41,7 +43,7 @@ _HARMLESS = (
     r"french)|emojis?|trailing|semicolons?|"
     r"error handling|logging|only|me (?:a|the)|section)\b)"
 )
-_INJECTION = re.compile(
+_INJECTION = Pattern(
     "|".join(
         (
             rf"\b(?:ignore|disregard|forget|override|overrule|bypass|circumvent|skip|drop|discard|violate|break|"
@@ -124,20 +126,20 @@ _INJECTION = re.compile(
     ),
     _I,
 )
-_URL = re.compile(
+_URL = Pattern(
     r"(?:\b(?:https?|ftp|wss?|file|data|javascript)\s*:\s*//?|\bdata:[a-z]+/|\bjavascript:|\bwww\.[\w-]+\.)|"
     r"!\[[^\]]*\]\(",
     _I,
 )
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
-_EXFIL = re.compile(
+_EMAIL = Pattern(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
+_EXFIL = Pattern(
     r"\b(?:send|forward|e-?mail|cc|bcc|post|mail|copy|report|share|submit|upload|deliver|notify|weiterleiten|envía|"
     r"envoie|pošalji)\b|发送|转发|抄送|发到|寄到|上报|送信|転送|보내",
     _I,
 )
 
 # -- standing preferences --------------------------------------------------------------------------
-_STANDING_STRONG = re.compile(
+_STANDING_STRONG = Pattern(
     r"\b(?:always|never|from now on|from here on|going forward|henceforth|in (?:the )?future|whenever|every time|"
     r"each time|by default|at all times|unless|where(?:ver)? possible|"
     r"(?:when(?:ever)?|if) you (?:write|generate|produce|answer|reply|give|show|create|suggest|explain|format|name|"
@@ -169,7 +171,7 @@ _TOPIC = (
     r"abbreviations|exclamation marks?|em dashes|pseudocode|code blocks|apologi\w+|disclaimers?|(?:24|12)-hour|"
     r"celsius|fahrenheit|trailing commas|async/await|functional style|conventional commits|first names?)"
 )
-_STYLE_EN = re.compile(
+_STYLE_EN = Pattern(
     rf"^\W*(?:(?:please|pls|kindly|also|and|but|just|then|so|ok(?:ay)?)\W+)*(?:"
     rf"(?:use|keep|avoid|don't|do not|never|stick (?:to|with)|prefer|no more|skip|leave out|omit|stop|drop|favou?r|"
     rf"follow|indent|format|cite|spell)\b.{{0,60}}?\b{_TOPIC}\b"
@@ -196,7 +198,7 @@ _STYLE_EN = re.compile(
     rf"|indent (?:with|by|using)\b)",
     _I,
 )
-_STYLE_ZH = re.compile(
+_STYLE_ZH = Pattern(
     r"^\W*(?:请|麻烦|也|另外|还有|还请|希望你?|我希望你?|我要你|那|但|但是|给我的?|在|写|你|代码里?|回答(?:的时候|"
     r"问题时|时)?|回复(?:的时候|时)?|解释(?:的时候|时)?|注释|"
     r"提交信息|变量|函数|类名|命名|缩进|日期|单位|时间|金额|语气|格式|文档)?.{0,10}?"
@@ -213,22 +215,24 @@ _STYLE_ZH = re.compile(
     r"解释)?(?:简短|简洁|详细|直接|正式|口语化)(?:一?点|一?些)(?!$))",
     _I,
 )
-_DEICTIC = re.compile(
-    r"\b(?:this|that|these|those|here|it|line \d+|above|below|just (?:this|once)|for now|(?:the )?(?:first|second|"
-    r"third|last|following|other|next|previous|same|attached|current) (?!names?\b)\w+|again|yet|the (?:function|"
+_DEICTIC = Pattern(
+    r"\b(?:this|that|these|those|here|it|line \d+|(?:option|flight|choice|version|item|plan|answer) (?:\d+|[a-d]\b|"
+    r"one|two)|above|below|just (?:this|once)|for now|(?:the )?(?:first|second|"
+    r"third|last|following|other|next|previous|same|attached|current|cheaper|larger|smaller|earlier|later) "
+    r"(?!names?\b)\w+|again|yet|the (?:function|"
     r"class|file|method|variable|snippet|module|test|parser|bug|error|script|paragraph|section|question|table|form|"
     r"button|page))\b"
     r"|(?:这|那|此|该|上面|下面|刚才|一下|以上|以下|本文|上述|上一)(?!些年)|この|その|これ(?!から)|それ|이 |그 ",
     _I,
 )
-_SCOPE = re.compile(
+_SCOPE = Pattern(
     r"\b(?:for|in|on|across|within|of) (?:this|that|the current) (?:project|repo(?:sitory)?|codebase|monorepo|"
     r"workspace|team|company|organi[sz]ation|app|service)\b|\bthis (?:project|repo(?:sitory)?|codebase|monorepo|"
     r"team|company)\b"
     r"|(?:这|本|该)(?:个)?(?:项目|仓库|工程|代码库|团队|公司|系统|应用)|このプロジェクト|이 프로젝트",
     _I,
 )
-_DECISION = re.compile(
+_DECISION = Pattern(
     r"^\W*(?:we're |we are |i'm |i am )?going with\b|^\W*(?:ok(?:ay)?,? |so,? |then,? )?(?:let's|let us|we(?:'ll| "
     r"will)?|i(?:'ll| will)?)\b(?:'ve| have)? ?(?:agreed|decided|settled|standardi[sz]ed?|chosen|chose|stick"
     r"(?:ing)? (?:with|to)|go(?:ing)? with|adopt(?:ed)?|picked)\b"
@@ -257,7 +261,7 @@ _VERBS = (
     "trim|try|tune|turn|undo|uninstall|update|upgrade|upload|use|validate|verify|visit|visualize|wait|walk|"
     "wrap|write"
 )
-_TASK_EN = re.compile(
+_TASK_EN = Pattern(
     rf"^\W*(?:(?:please|pls|kindly|now|then|next|also|first|finally|and|so|but|ok(?:ay)?|just|hey|hi|quickly|let's|"
     rf"let us|let me|go ahead and|again|instead|good|great|thanks|yes|no|alright|always|never|(?:when(?:ever)?|if|"
     rf"for|on|with) "
@@ -265,13 +269,14 @@ _TASK_EN = re.compile(
     rf"[-_/.]\w)",
     _I,
 )
-_DECLARES = re.compile(
+_DECLARES = Pattern(
     r"^\W*(?:[\w\-]+ ){1,3}(?:is|are|was|were|has|runs|uses|lives|listens|goes|happens|takes|depends|needs|requires|"
     r"returns|works)\b",
     _I,
 )
-_ASKS = re.compile(
-    r"\b(?:(?:can|could|would|will) you|help me|give me a hand|i(?:'d| would)? (?:need|want|like|love) (?:you to|"
+_ASKS = Pattern(
+    r"\b(?:(?:can|could|would|will) you|(?<!you )(?<!always )(?<!to )(?<!often )help me|give me a hand|i(?:'d| "
+    r"would)? (?:need|want|like|love) (?:you to|"
     r"(?:some )?help|to (?:book|know|see|order|change|cancel|add|get|find|make|build|create|write|fix|learn how|"
     r"understand|check|ask|buy|return|exchange|update|remove|use the|do|have (?:it|this|the)|watch|read|try))"
     r"|i need (?:an?|the|to|this|it|help|some|your|you|all)\b(?! (?:wheelchair|screen reader|gluten))|i(?: want| "
@@ -291,7 +296,7 @@ _ASKS = re.compile(
     r"исправь|переведи|объясни|мне нужно|bitte (?:hilf|schreib|erkl|zeig|änder|korrig|übersetz))",
     _I,
 )
-_TASK_ZH = re.compile(
+_TASK_ZH = Pattern(
     r"^\W*(?:好的?|嗯|那|请|请你|先|再|继续|接着|然后|顺便|现在|你|快|直接|最后|另外)*[，,]?(?:写|改|修|修复|修改|"
     r"翻译|总结|概括|解释|生成|实现|添加|删除|重构|优化|检查|查|"
     r"看看|看一?下|运行|跑|执行|创建|列出|列一|分析(?!师)|测试(?!环境|用例|框架|服|库|都|代码|覆盖|人员|团队|工程)|"
@@ -310,12 +315,12 @@ _TASK_ZH = re.compile(
     _I,
 )
 
-_PLEASE_ZH = re.compile(
+_PLEASE_ZH = Pattern(
     r"^\W*(?:请|麻烦|劳驾|希望你)|(?:改|写|翻译|回答|回复|解释|评论|审查|看)[^，。]{0,10}(?:时|的时候)[，,]?.{0,4}"
     r"(?:请|要|别|不要|少|多|用|先|尽量|注意|保持|直接|"
     r"省)"
 )
-_DECLARES_ZH = re.compile(
+_DECLARES_ZH = Pattern(
     r".*每(?!次)[天周月年晚早个隔]|^\W*[一-鿿]{2,4}(?:脚本|服务|模块|规范|环境|流程|工具|平台|系统|文档|用例|框架|"
     r"接口|任务|日志|记录|团队|库|数据|文件)"
     r"[^，。]{0,6}(?:在|是|由|用|需要|负责|都|必须|部署|支持|放|叫|统一|依赖|走|有|跑)"
@@ -345,7 +350,7 @@ def is_deictic(sentence: str) -> bool:
 
 def is_decision(sentence: str) -> bool:
     """We decided, let's go with."""
-    return _DECISION.search(sentence) is not None
+    return _DECISION.search(sentence) is not None and not is_deictic(sentence)
 
 
 def is_directive(sentence: str) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from gateway.memory.patterns import Pattern
+
 _ALIASES = {
     "indentation": "indent indent_style indent_size indentation_style tab_size tab_width tabs_or_spaces tabs_vs_spaces "
     "code_indentation whitespace 缩进 缩进风格 缩进方式 代码缩进 インデント 들여쓰기 einrückung",
@@ -110,12 +112,12 @@ HUMAN_LANGUAGES = {
 }
 _LANGUAGE_CODE = {word: code for code, words in HUMAN_LANGUAGES.items() for word in words.split()}
 
-_LEAD_RE = re.compile(
+_LEAD_RE = Pattern(
     r"^(?:(?:the|a|user|users|user's|my|our|their|his|her|preferred|preferred_for|favou?rite|default|"
     r"main_favou?rite|current|code_style|preference|prefers|likes?|uses?|has|is)_)+"
     r"|^(?:用户(?:的)?|我(?:们)?的|首选(?:的)?|偏好(?:的)?|喜欢(?:的)?|默认|常用(?:的)?|当前|代码风格)(?=.)"
 )
-_TAIL_RE = re.compile(
+_TAIL_RE = Pattern(
     r"(?:_(?:preference|preferences|pref|setting|settings|choice|used))+$|(?<=.)(?:偏好|设置|选择|习惯|风格|方式)$"
 )
 
@@ -149,14 +151,14 @@ def class_of(value: str) -> str:
     return _CLASS_OF.get(name) or _CLASS_OF.get(re.sub(r"_v?\d[\w]*$", "", name), "")
 
 
-_SPACES_RE = re.compile(
+_SPACES_RE = Pattern(
     r"(\d+|two|three|four|eight|两|二|三|四|八)\s*(?:个)?\s*[- ]?(?:spaces?|空格|スペース|leerzeichen|espacios|"
     r"espaces|razmaka)",
     re.I,
 )
 _NUMBER = {"two": "2", "three": "3", "four": "4", "eight": "8", "两": "2", "二": "2", "三": "3", "四": "4", "八": "8"}
-_TOPICS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (key, re.compile(pattern, re.I))
+_TOPICS: tuple[tuple[str, Pattern], ...] = tuple(
+    (key, Pattern(pattern, re.I))
     for key, pattern in (
         ("comment_language",
             r"\bcomments?\b.{0,20}\b(?:in|into) \w+|注释.{0,6}(?:用|写)?.{0,3}(?:中文|英文|英语|日文)|用(?:中文|"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from gateway.memory.patterns import Pattern
 from gateway.memory.prose import word_set
 
 _I = re.IGNORECASE
@@ -31,7 +32,8 @@ _PASSING_VERBS = word_set(
     "done put hit ran spent came felt told read tried cut swam rode sang drew wrote shut hurt hurts ache "
     "aches try tries see start give gives keep come comes owe admit swear bet am is are have has and or but "
     "to the a in on at of for with it that this which who if as so be been being haven't hasn't isn't aren't "
-    "ain't please too there here then let lets clicks click presses enters submits selects types taps scrolls "
+    "ain't please too there here then let lets confirm accept authorize clicks click presses enters submits selects "
+    "types taps scrolls "
     "receives logs request requested requests asked wait "
 )
 """Verbs in the first person that report the moment, a wish or a thought; and words that are no verb at all."""
@@ -93,7 +95,7 @@ _PLURAL = (
     r"follow|speak|work|communicate|connect|expire|ship|read from|write to|must|never|always|cannot|can only|stay|"
     r"belong|report to)\b"
 )
-_ENGLISH = re.compile(
+_ENGLISH = Pattern(
     "|".join(
         (
             rf"{_FIRST}(?:'m| am|'re| are| is|'ve been| have been| has been){_ADVERBS}\s+{_STATE}",
@@ -142,9 +144,9 @@ _ENGLISH = re.compile(
     ),
     _I,
 )  # fmt: skip
-_VERB_RE = re.compile(rf"{_FIRST}(?:'ve)?{_ADVERBS}\s+([\w']+)", _I)
+_VERB_RE = Pattern(rf"{_FIRST}(?:'ve)?{_ADVERBS}\s+([\w']+)", _I)
 
-_CHINESE = re.compile(
+_CHINESE = Pattern(
     r"(?:我们?|咱们?|用户|本人)(?!.{0,6}(?:(?<![主需重])要|想|得|该|能不能))[^，。；]{0,10}?(?:叫|姓|住|来自|工作|"
     r"上班|任职|就职|养|会说|说.{1,3}[语话]|用|"
     r"采用|喜欢|爱|讨厌|习惯|偏好|倾向|反感|毕业|出生|长大|做(?!不)|从事|当(?!然|时|前|成|作|下)|戴|骑|玩(?!不)|弹|"
@@ -171,8 +173,8 @@ _CHINESE = re.compile(
     r"星座|血型|爱好|职业|姓名|昵称|邮箱|网名|端口)(?:是|叫|为|：|"
     r":)?",
 )
-_CJK = re.compile(r"[㐀-鿿]")
-_KANA_HANGUL = re.compile(r"[぀-ヿ가-힯]")
+_CJK = Pattern(r"[㐀-鿿]")
+_KANA_HANGUL = Pattern(r"[぀-ヿ가-힯]")
 
 
 def is_lasting(sentence: str, language: str) -> bool:

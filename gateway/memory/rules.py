@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from gateway.memory import cues, directives, keys
 from gateway.memory.filters import strip_lead
+from gateway.memory.patterns import Pattern
 from gateway.memory.proposals import Proposal
 from gateway.memory.prose import clauses, language_of, prose, sentences
 
@@ -26,8 +27,8 @@ _END = (
 )
 _ZH_END = r"(?=[，。；！、,;!.\s]|$)"
 
-_SINGLE: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (key, re.compile(pattern, flags))
+_SINGLE: tuple[tuple[str, Pattern], ...] = tuple(
+    (key, Pattern(pattern, flags))
     for key, pattern, flags in (
         ("name", rf"\bmy (?:full |first )?name(?: is|'s)\s+(.{{1,40}}?){_END}", _I),
         ("name",
@@ -95,18 +96,18 @@ _SINGLE: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )  # fmt: skip
 
-_MY_KEY_RE = re.compile(
+_MY_KEY_RE = Pattern(
     rf"\b(?:my|our)\s+(?:(?:preferred|favou?rite|main|primary|default|current|usual|own)\s+)*"
     rf"([a-z][\w\- ]{{1,28}}?)\s+(?:of choice )?(?:is|are|will be|remains)\s+(?:now |always |still )?"
     rf"(.{{2,60}}?){_END}",
     _I,
 )
-_MY_KEY_ZH_RE = re.compile(
+_MY_KEY_ZH_RE = Pattern(
     rf"(?:我(?:们)?的?|项目的?)(?:首选|主要|默认|常用|最喜欢的?|主力)?(编辑器|操作系统|系统|终端|浏览器|主题|"
     rf"包管理器|数据库|主数据库|编程语言|开发语言|主分支|框架|测试框架|时区|行宽|"
     rf"缩进)(?:用的?是|是|用|叫|设为|改用)\s*([^，。；！]{{1,30}}?){_ZH_END}"
 )
-_USES_RE = re.compile(
+_USES_RE = Pattern(
     r"\b(?P<who>i|we|(?:the|our|this|my) (?:[\w\-]+ )?(?:project|team|company|backend|frontend|app|api|service|"
     r"codebase|repo))\s+(?:(?:now|mostly|mainly|always|usually|only|also|still)\s+)*(?:use|uses|am using|are using|"
     r"is using|write mostly|write|run on|runs on)\s+(?P<what>[\w+#./\- ]{1,40}?)(?=\s*(?:[,;!]|\.(?!\w)|$|\b(?:and|"
@@ -114,14 +115,14 @@ _USES_RE = re.compile(
     r"for|with|to|in|on|as|at|when|because|these|not|from|instead)\b))",
     _I,
 )
-_USES_ZH_RE = re.compile(
+_USES_ZH_RE = Pattern(
     r"(?P<who>我们?|咱们|(?:这个|本|我们的?|该)?(?:项目|团队|公司|后端|前端|服务))(?:团队|现在|目前|平时|都|主要|"
     r"一般|通常|一直|习惯)*(?:使用|用的是|用|采用|改用)"
     r"(?:了)?\s*(?P<what>[A-Za-z][\w+#./\- ]{0,30}?|[^\s，。；！的来做写了]{2,10}?)(?=\s*(?:[，。；！,.;!]|$|数据库|"
     r"框架|写|来|做|作为|进行|"
     r"部署|语言|编辑器|系统))"
 )
-_REPLACES_RE = re.compile(
+_REPLACES_RE = Pattern(
     r"\b(?:switched|migrated|moved|changed|went|converted|ported)(?: over)? from\s+(?P<old>[\w+#.\- ]{1,30}?)\s+"
     r"(?:over )?to\s+(?P<new>[\w+#.\- ]{1,30}?)(?=\s*(?:[,;!]|\.(?!\w)|$|\b(?:last|this|in|for|and|because|a|now)\b))"
     r"|(?:从)\s*(?P<old_zh>[^\s，。]{1,20}?)\s*(?:迁移|切换|换|转|改)(?:到了?|成了?|为了?|用了?)\s*"
@@ -130,12 +131,12 @@ _REPLACES_RE = re.compile(
     r"|用\s*(?P<new2_zh>[^\s，。]{1,20}?)\s*(?:代替|取代|替换|替代)了?\s*(?P<old2_zh>[^\s，。了]{1,20})",
     _I,
 )
-_OVER_RE = re.compile(
+_OVER_RE = Pattern(
     r"\b(?:prefer|rather (?:have|use)|like|favou?r)\w*\s+(?P<a>.{1,60}?)\s+(?:over|rather than|instead of|more than|"
     r"to|than)\s+(?P<b>.{1,60}?)(?=[.,;!]|$)|(?P<a_zh>[^，。]{1,20}?)而不是(?P<b_zh>[^，。]{1,20})",
     _I,
 )
-_LIKES_RE = re.compile(
+_LIKES_RE = Pattern(
     r"\b(?:i|we)(?:'d| would)?(?: \w+ly| really| much| also| always| do| don't| do not| never)* (?P<verb>prefer|"
     r"like|love|enjoy|hate|dislike|detest|can't stand|adore|want|rather|favou?r)\b\s*(?P<what>.{2,120}?)(?=[.;!]|$)"
     r"|我(?:们)?(?:很|更|最|比较|非常|特别|不太?|也|还|平时|都|从来不|一直|不怎么|超级?|挺)*(?P<verb_zh>喜欢|偏好|"
@@ -147,7 +148,7 @@ _LIKES_RE = re.compile(
     r"|(?P<what_ja>[^。、]{2,60}?)(?:が好き|が嫌い|を好み|の方が好き)",
     _I,
 )
-_NEGATIVE_RE = re.compile(
+_NEGATIVE_RE = Pattern(
     r"\b(?:don't|do not|never|hate|dislike|detest|can't stand|not|no longer|ne|odio|hasse|déteste)\b|不|讨厌|反感|"
     r"受不了|嫌い",
     _I,
@@ -217,6 +218,8 @@ def _single(sentence: str, language: str) -> Iterator[Proposal]:
         match = pattern.search(sentence)
         value = next((g for g in match.groups() if g), "").strip(" '\"“”") if match else ""
         if not match or not value or key in seen:
+            continue
+        if key == "employer" and re.match(r"(?:an?|my|this|some) |一[家个所]", value, _I):
             continue
         if key == "city" and (keys.class_of(value) or not _place(value)):
             continue

@@ -13,6 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from gateway.memory.patterns import Pattern
+
 MAX_CHARS = 4_000
 """Characters of one line looked at; a candidate memory is at most 600."""
 
@@ -45,32 +47,32 @@ _WORD = (
     r"passwort|kennwort|contraseña|"
     r"mot de passe|senha|lozinka|šifra|пароль|лозинка|密码|口令|密钥|私钥|令牌|验证码|パスワード|暗証番号|비밀번호"
 )
-_STATED_RE = re.compile(
+_STATED_RE = Pattern(
     rf"(?:\b|(?<=[\u4e00-\u9fff]))(?:{_WORD})(?:[^\n,.;。，；!?]{{0,40}}?)(?:\b(?:is|are|was|to|ist|es|est|je|é)\b|"
     rf"[:=：是为은는]|は)\s*[\"'`“]?([^\s\"'`”，。]{{3,}})",
     re.IGNORECASE,
 )
 _OWN = (
-    ("bearer token", re.compile(r"\bbearer\s+[A-Za-z0-9\-._~+/]{16,}=*", re.I)),
-    ("basic authorisation", re.compile(r"\bauthorization\s*:\s*\S+", re.I)),
-    ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")),
-    ("connection string", re.compile(r"\b[a-z][a-z0-9+.\-]{1,30}://[^\s:/@]*:[^\s@/]+@[^\s]+", re.I)),
-    ("connection string", re.compile(r"\b(?:password|pwd|accountkey|sharedaccesskey)=[^;\s]{3,}", re.I)),
+    ("bearer token", Pattern(r"\bbearer\s+[A-Za-z0-9\-._~+/]{16,}=*", re.I)),
+    ("basic authorisation", Pattern(r"\bauthorization\s*:\s*\S+", re.I)),
+    ("private key", Pattern(r"-----BEGIN [A-Z ]*PRIVATE KEY")),
+    ("connection string", Pattern(r"\b[a-z][a-z0-9+.\-]{1,30}://[^\s:/@]*:[^\s@/]+@[^\s]+", re.I)),
+    ("connection string", Pattern(r"\b(?:password|pwd|accountkey|sharedaccesskey)=[^;\s]{3,}", re.I)),
     (
         "token format",
-        re.compile(
+        Pattern(
             r"\b(?:sk|pk|rk|xai|gsk|hf|glpat|ghp|gho|ghs|ghu|github_pat|npm|pypi|xox[abprs]|AIza|ya29|dop_v1|shpat|"
             r"sq0\w{3}|SG|eyJ)"
             r"[-_.]?[A-Za-z0-9][A-Za-z0-9_\-.]{18,}"
         ),
     ),
-    ("social security number", re.compile(r"\b(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}\b")),
+    ("social security number", Pattern(r"\b(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}\b")),
 )
-_DIGITS_RE = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?!\d|\.\d)")
-_CHINESE_ID_RE = re.compile(r"(?<!\d)\d{17}[\dXx](?![\dA-Za-z])")
-_LONG_RE = re.compile(r"[A-Za-z0-9+/_\-=]{20,}")
-_NEAR_RE = re.compile(rf"(?:{_WORD})", re.IGNORECASE)
-_PLAIN_VALUE_RE = re.compile(
+_DIGITS_RE = Pattern(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?!\d|\.\d)")
+_CHINESE_ID_RE = Pattern(r"(?<!\d)\d{17}[\dXx](?![\dA-Za-z])")
+_LONG_RE = Pattern(r"[A-Za-z0-9+/_\-=]{20,}")
+_NEAR_RE = Pattern(rf"(?:{_WORD})", re.IGNORECASE)
+_PLAIN_VALUE_RE = Pattern(
     r"(?:stored|kept|managed|rotated|required|needed|optional|handled|hashed|encrypted|set|in|on|by|the|a|an|my|our|"
     r"not|never|always|via|"
     r"from|too|very|read|case|at|least|longer|generated|hard|good|bad|expired|wrong|correct|missing|used|valid|"
