@@ -1,8 +1,8 @@
 """How well extraction without a model tells what to remember: `python -m bench.extraction`.
 
-The hand-labelled sentences of tests/memory/data/candidates.jsonl, through the filter alone (each sentence offered as a
-fact) and end to end (rules, then the filter), beside two plain schemes. `tune` was looked at while the rules were written,
-`held` (every third of the first 350) was not, `fresh` was written after them: quote the figure for `fresh`.
+The labelled sentences of tests/memory/data/candidates.jsonl, through the filter alone (each offered as a fact) and end
+to end (rules, then the filter), beside two plain schemes. `tune` was looked at while the rules were written, `held`
+(every third of the first 350) was not, `fresh` was written after them: quote the figure for `fresh`.
 """
 
 from __future__ import annotations
