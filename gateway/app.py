@@ -16,6 +16,7 @@ from starlette.routing import Route as Path
 from gateway import logs
 from gateway.api.admin import Admin
 from gateway.api.chat import ChatEndpoint
+from gateway.api.memory import MemoryEndpoint
 from gateway.api.passthrough import Passthrough
 from gateway.conversation import Conversations
 from gateway.counting import Counting
@@ -128,6 +129,8 @@ def routes(services: Services, scribe: Scribe) -> list[Path]:
         Path("/healthz", admin.healthz),
         Path("/readyz", admin.readyz),
     ]
+    memory = MemoryEndpoint(services, scribe)
+    paths += [Path("/v1/memory", memory), Path("/v1/memory/{path:path}", memory)]
     if services.settings.metrics.enabled:
         paths.append(Path("/metrics", admin.metrics))
     paths.append(Path("/v1/{path:path}", Passthrough(services), methods=ANY_METHOD))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import structlog
 from starlette.types import Receive, Scope, Send
 
+from gateway.api.slash import SlashCommands
 from gateway.api.wire import ClientGone, cancelled_with_client, read_body, send_chunk, send_error, send_start
 from gateway.errors import GatewayError, UpstreamTimeout
 from gateway.forward import Answer, Forwarder
@@ -51,6 +52,7 @@ class ChatEndpoint:
         self._pipeline = pipeline
         self._forwarder = forwarder
         self._scribe = scribe
+        self._slash = SlashCommands(services)
         self._most = services.settings.server.max_body_mb * MIB
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,6 +78,12 @@ class ChatEndpoint:
             self._account(exchange)
 
     async def _answer(self, exchange: Exchange, turn: Turn) -> None:
+        own = await self._slash.answer(turn)
+        if own is not None:
+            exchange.started, exchange.status = True, 200
+            await send_start(exchange.send, 200, [(b"content-type", own.content_type), *own_headers(turn)])
+            await send_chunk(exchange.send, own.body, more=False)
+            return
         answer = await self._with_pings(exchange, turn)
         try:
             await self._relay(exchange, turn, answer)

@@ -14,6 +14,7 @@ from gateway.memory.entries import EntryType, MemoryEntry, Trust
 from gateway.memory.service import MemoryService, Source
 from gateway.memory.transfer import entry_json
 from gateway.store.protocol import Store
+from gateway.store.text import normalised_hash
 
 SCANS_MOST = 40
 """Pages read for one page of a filtered listing; past that the client asks again with the cursor."""
@@ -44,7 +45,11 @@ class Facts:
             asked.session if body.session is None else body.session,
             asked.project if body.project is None else body.project,
         )
-        return _changed(outcome_of(await self._memory.remember(body.content, source)))
+        written = outcome_of(await self._memory.remember(body.content, source))
+        if written.entry is None:
+            twin = await self._store.exists_text(asked.tenant, normalised_hash(body.content))
+            written = Written(written.outcome, twin)
+        return _changed(written)
 
     async def get(self, asked: Asked) -> Answered:
         """One entry, history and quarantine included."""
@@ -54,8 +59,6 @@ class Facts:
         """Correct an entry in place."""
         body: FactChange = asked.body
         fields: dict[str, Any] = body.model_dump(exclude_unset=True)
-        if "content" in fields and not fields["content"].strip():
-            del fields["content"]
         if "aliases" in fields:
             fields["aliases"] = tuple(fields["aliases"])
         return _entry_or_404(await self._editor.change(await self._entry(asked), fields, time.time()), asked.path["id"])
@@ -159,7 +162,7 @@ class Facts:
         if isinstance(query, EntriesQuery):
             history = query.history
             filters |= {"project": query.project or None, "session": query.session or None}
-        found: list[MemoryEntry] = []  # type: ignore[valid-type]
+        found: list[MemoryEntry] = []
         cursor = query.cursor
         for _ in range(SCANS_MOST):
             page = await self._store.list(

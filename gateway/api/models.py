@@ -39,7 +39,7 @@ def _switch(value: object) -> object:
 Number = Annotated[int, BeforeValidator(_digits)]
 Switch = Annotated[bool, BeforeValidator(_switch)]
 NamedText = Annotated[str, Field(max_length=NAME_MOST)]
-Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST)]
+Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, pattern=r"\S")]
 Metadata = Annotated[dict[NamedText, Annotated[str, Field(max_length=1000)]], Field(max_length=32)]
 Aliases = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=32)]
 Cursor = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", description="`next_cursor` of the page before.")]
@@ -156,7 +156,7 @@ class FactChange(Body):
 class NewValue(Body):
     """A preference's value. The project defaults to the request's header."""
 
-    value: Annotated[str, Field(min_length=1, max_length=2000)]
+    value: Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]
     project: NamedText | None = None
 
 
@@ -210,7 +210,7 @@ class EntryList(BaseModel):
 
 
 class Change(BaseModel):
-    """What became of what was written. `entry` is null where an equal memory was there already."""
+    """What became of what was written. `entry` may be null where the like of it was there already."""
 
     object: Literal["memory.change"]
     outcome: Literal["kept", "merged", "superseded", "quarantined"]

@@ -122,7 +122,7 @@ def _matching(lines: list[tuple[int, str]], pattern: str) -> Iterator[tuple[int,
 
 def _search(pattern: str) -> Callable[[str], object]:
     """A matcher that gives up at the deadline. ValueError where `pattern` is no regular expression."""
-    import regex
+    import regex  # type: ignore[import-untyped]
 
     try:
         compiled = regex.compile(pattern)

@@ -21,7 +21,7 @@ COUNT_MOST = 20_000
 """Entries up to which they are counted by type: that reads them all."""
 SETTLE_S = 5.0
 """How long an erasure waits for what is still being written in the background."""
-BACKGROUND = frozenset(("scribe", "decisions", "spill", "speculate", "summary"))
+BACKGROUND = frozenset(("scribe", "decisions", "spill", "compaction"))
 """Names of background work that may write for a tenant (`gateway.tasks.Tasks.spawn`)."""
 CONFIRM_HEADER = b"x-confirm-erase"
 
