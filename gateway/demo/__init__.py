@@ -7,6 +7,7 @@ number printed was measured in that run.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ LEAST_WINDOW = 8_192
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; 0 where every request was answered and none was too long, else 1."""
     args = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a log file's encoding may know neither arrows nor Chinese
     from gateway.demo.run import run
     from gateway.demo.server import GatewayFailed
 

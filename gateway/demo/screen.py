@@ -20,7 +20,7 @@ NEWEST_WIDTH = 34
 STAGES = ("fold", "repeat", "spill", "snip", "microcompact", "compact", "memory")
 LEGEND = (
     "tokens: as the agent sent it → as the model got it",
-    "fold, repeat: loses nothing · spill: a huge result cut, the whole kept aside · snip, microcompact: old results cut",
+    "fold, repeat: loses nothing · spill: a huge result cut, kept aside whole · snip, microcompact: old results cut",
     "compact: a summary in place of old messages (new, made ahead, or reused) · memory: recalled into the instructions",
 )
 
