@@ -20,6 +20,7 @@ from gateway.api.memory import MemoryEndpoint
 from gateway.api.passthrough import Passthrough
 from gateway.conversation import Conversations
 from gateway.counting import Counting
+from gateway.dashboard import dashboard_routes
 from gateway.forms import Forms
 from gateway.forward import Forwarder
 from gateway.memory.scribe import Scribe
@@ -132,7 +133,7 @@ def routes(services: Services, scribe: Scribe) -> list[Path]:
     memory = MemoryEndpoint(services, scribe)
     paths += [Path("/v1/memory", memory), Path("/v1/memory/{path:path}", memory)]
     if services.settings.metrics.enabled:
-        paths.append(Path("/metrics", admin.metrics))
+        paths += [Path("/metrics", admin.metrics), *dashboard_routes()]
     paths.append(Path("/v1/{path:path}", Passthrough(services), methods=ANY_METHOD))
     return paths
 
