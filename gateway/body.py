@@ -20,6 +20,7 @@ from gateway.errors import BadRequest
 from gateway.types import Json, JsonObject
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ANY = msgspec.json.Decoder()
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _KEY = re.compile(rb'[ \t\r\n]*[{,][ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*')
 _SEPARATOR = re.compile(rb"[ \t\r\n]*[\[,][ \t\r\n]*")
@@ -38,10 +39,12 @@ class Piece:
 
 
 def decode(raw: bytes) -> Json:
-    """The value of a JSON text; lone surrogates and NaN, which strict decoders refuse, are let through."""
+    """The value of a JSON text, whole integers included; lone surrogates and NaN, which strict decoders refuse, pass."""
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        return _ANY.decode(raw)
+    except RecursionError:
+        return orjson.loads(raw)  # takes a little more nesting than the others
+    except msgspec.DecodeError:
         return json.loads(raw)
 
 
