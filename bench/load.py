@@ -1,9 +1,9 @@
 """The load generator: its own process, raw bytes over kept-alive sockets, so that it is never what is measured.
 
-It reads one JSON command a line on stdin (`url`, `size`, `stream`, `concurrency`, `seconds`, `headers`) and
-answers one JSON line: requests done, errors, seconds, milliseconds to the whole reply and to its first byte (each
-sorted), and what `X-Gateway-Actions` said. Each connection sends its next request when the last has been read
-whole.
+It reads one JSON command a line on stdin (`url`, `size`, `stream`, `concurrency`, `seconds`, `at_least` requests,
+`headers`) and answers one JSON line: requests done, errors, seconds, milliseconds to the whole reply and to its
+first byte (each sorted), and what `X-Gateway-Actions` said. Each connection sends its next request when the last
+has been read whole.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ async def worker(command: dict[str, Any], bodies: list[Body], numbers: Any, unti
     mark = b"[DONE]" if command["stream"] else b'"usage"'
     loop = asyncio.get_running_loop()
     connection: Connection | None = None
-    while time.perf_counter() < until:
+    while time.perf_counter() < until or len(tally.latencies) < command["at_least"]:
         if connection is None or connection.closed:
             _, connection = await loop.create_connection(Connection, url.hostname, url.port)
         number = next(numbers)

@@ -94,7 +94,8 @@ def measure(
     actions: dict[str, int] = {}
     for scenario in scenarios:
         for target in TARGETS:
-            load.run(addresses[target].url, scenario, max(0.5, seconds / 2), bypass=target.endswith("bypassed"))
+            bypass = target.endswith("bypassed")
+            load.run(addresses[target].url, scenario, seconds / 2, bypass=bypass, at_least=2 * CONVERSATIONS)
         for turn in range(rounds):
             order = TARGETS[turn % len(TARGETS) :] + TARGETS[: turn % len(TARGETS)]
             for target in order:
@@ -158,7 +159,7 @@ def conditions(pins: Pins) -> str:
     small, large = SIZES["1KB"], SIZES["200KB"]
     return (
         f"{CONVERSATIONS} conversations in rotation, about {small:,} and {large:,} bytes (100 messages).\n"
-        "Each request is one of them with a newest message never seen before.\n"
+        "Each request is one of them with a newest message never seen before; each was seen twice before the measure.\n"
         "Small ones end in a user's message, so memory is recalled; of the large "
         f"one in {USER_TURN_EVERY} does, the others in a tool's result.\n"
         "A quarter of all tool results is indented JSON, which folds.\n"

@@ -177,7 +177,9 @@ class LoadGenerator:
         self.process.stdout.close()
         self.process.wait(15)
 
-    def run(self, url: str, load: LoadShape, seconds: float, *, bypass: bool = False) -> dict[str, Any]:
+    def run(
+        self, url: str, load: LoadShape, seconds: float, *, bypass: bool = False, at_least: int = 0
+    ) -> dict[str, Any]:
         """One run; see `bench.load` for what comes back."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -187,6 +189,7 @@ class LoadGenerator:
             "stream": load.stream,
             "concurrency": load.concurrency,
             "seconds": seconds,
+            "at_least": at_least,
             "headers": {"X-Gateway-Bypass": "all"} if bypass else {},
         }
         self.process.stdin.write(json.dumps(command) + "\n")

@@ -13,7 +13,7 @@ from tests.support.gateway_process import GatewayProcess
 from tests.support.raw_http import RawClient
 from tests.support.upstream import Call, Cut, Hang, Reply, Step, Upstream, json_reply, sse_reply
 
-GONE_S = 5.0
+GONE_S = 10.0
 """The upstream call hangs for ever, so it ends only if the gateway ends it; this is patience, not a target."""
 
 RECORDINGS = sorted((Path(__file__).resolve().parents[3] / "shared" / "data" / "sse").glob("*.sse"))
