@@ -11,12 +11,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import structlog
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 from starlette.routing import Route as Path
 
 from gateway import logs
 from gateway.api.admin import Admin
 from gateway.api.chat import ChatEndpoint
-from gateway.api.memory import MemoryEndpoint
+from gateway.api.memory import MemoryEndpoint, MemoryRoute
 from gateway.api.passthrough import Passthrough
 from gateway.conversation import Conversations
 from gateway.counting import Counting
@@ -117,11 +118,11 @@ def _lifespan(settings: Settings, multiprocess: bool) -> Callable[[Starlette], A
     return lifespan
 
 
-def routes(services: Services, scribe: Scribe) -> list[Path]:
+def routes(services: Services, scribe: Scribe) -> list[BaseRoute]:
     """Which path leads where."""
     pipeline = Pipeline(services)
     admin = Admin(services)
-    paths = [
+    paths: list[BaseRoute] = [
         Path(
             "/v1/chat/completions",
             ChatEndpoint(services, pipeline, Forwarder(services, pipeline), scribe),
@@ -130,8 +131,7 @@ def routes(services: Services, scribe: Scribe) -> list[Path]:
         Path("/healthz", admin.healthz),
         Path("/readyz", admin.readyz),
     ]
-    memory = MemoryEndpoint(services, scribe)
-    paths += [Path("/v1/memory", memory), Path("/v1/memory/{path:path}", memory)]
+    paths.append(MemoryRoute(MemoryEndpoint(services, scribe)))
     if services.settings.metrics.enabled:
         paths += [Path("/metrics", admin.metrics), *dashboard_routes()]
     paths.append(Path("/v1/{path:path}", Passthrough(services), methods=ANY_METHOD))

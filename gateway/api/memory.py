@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator
 
 import orjson
 import structlog
+from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from gateway.api.facts import Facts
-from gateway.api.openapi import document
+from gateway.api.openapi import PREFIX, document
 from gateway.api.operation import Answered, Asked, Operation, find, read_json, read_query
 from gateway.api.sessions import Sessions
 from gateway.api.spill import Spill
@@ -39,7 +40,7 @@ from gateway.services import Services
 log = structlog.get_logger(__name__)
 
 MIB = 1024 * 1024
-DOCUMENT_PATH = b"/v1/memory/openapi.json"
+DOCUMENT_PATH = f"{PREFIX}/openapi.json".encode()
 PIECE = 64 * 1024
 """Bytes gathered before a stream of lines is written to the wire."""
 
@@ -90,7 +91,7 @@ class MemoryEndpoint:
             headers=headers,
             path=path,
             query=read_query(operation.query, scope.get("query_string", b"")),
-            body=None if operation.body is None or isinstance(operation.body, str) else read_json(operation.body, raw),
+            body=None if operation.body is None or operation.raw_body else read_json(operation.body, raw),
             raw=raw,
         )
         async with cancelled_with_client(receive):
@@ -108,6 +109,23 @@ class MemoryEndpoint:
         if self._document is None:
             self._document = orjson.dumps(document(self.table, keyed=not self._services.gatekeeper.open))
         return self._document
+
+
+class MemoryRoute(BaseRoute):
+    """Everything at and below `/v1/memory`, whatever characters its names have (a pattern stops at a line feed)."""
+
+    def __init__(self, endpoint: MemoryEndpoint) -> None:
+        self._endpoint = endpoint
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """By the decoded path, so that no spelling of it slips through to the upstream."""
+        path = scope.get("path", "")
+        ours = scope["type"] == "http" and (path == PREFIX or path.startswith(f"{PREFIX}/"))
+        return (Match.FULL if ours else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand over."""
+        await self._endpoint(scope, receive, send)
 
 
 async def _send(send: Send, reply: Answered, named: list[tuple[bytes, bytes]], *, bodiless: bool) -> None:

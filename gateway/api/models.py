@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from gateway.memory.entries import EntryType, Trust
+from gateway.memory.transfer import EntryLine
 
 PAGE_MOST = 500
 CONTENT_MOST = 4_000
@@ -18,6 +19,8 @@ CONTENT_MOST = 4_000
 NAME_MOST = 256
 """As `gateway.intake.NAME_CHARS`."""
 GREP_MOST = 300
+NEEDED = "x-needed"
+"""Marks a query parameter that is described as required, though a header may stand for it."""
 
 
 def _digits(value: object) -> object:
@@ -36,7 +39,7 @@ def _switch(value: object) -> object:
     return value
 
 
-Number = Annotated[int, BeforeValidator(_digits)]
+DIGITS = BeforeValidator(_digits)
 Switch = Annotated[bool, BeforeValidator(_switch)]
 NamedText = Annotated[str, Field(max_length=NAME_MOST)]
 Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, pattern=r"\S")]
@@ -54,7 +57,7 @@ class Query(BaseModel):
 class PageQuery(Query):
     """A page of a listing."""
 
-    limit: Annotated[Number, Field(ge=1, le=PAGE_MOST)] = 50
+    limit: Annotated[int, Field(ge=1, le=PAGE_MOST), DIGITS] = 50
     cursor: Cursor | None = None
 
 
@@ -77,7 +80,7 @@ class SearchQuery(Query):
     """A search. `scope`: every kind of memory where left out."""
 
     q: Annotated[str, Field(min_length=1, max_length=CONTENT_MOST)]
-    limit: Annotated[Number, Field(ge=1, le=100)] = 10
+    limit: Annotated[int, Field(ge=1, le=100), DIGITS] = 10
     project: NamedText = ""
     session: NamedText = ""
     scope: Literal["long", "session", "project"] | None = None
@@ -113,7 +116,9 @@ class SpillQuery(Query):
 class EraseQuery(Query):
     """`confirm=true`, or the header `X-Confirm-Erase: true`."""
 
-    confirm: Annotated[Switch, Field(description="Must be true.", json_schema_extra={"enum": [True]})] = False
+    confirm: Annotated[Switch, Field(description="Must be true.", json_schema_extra={"enum": [True], NEEDED: True})] = (
+        False
+    )
 
 
 class ImportQuery(Query):
@@ -158,6 +163,12 @@ class NewValue(Body):
 
     value: Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]
     project: NamedText | None = None
+
+
+class ImportBody(Body):
+    """Memories to bring in; the same objects may come one a line (`application/x-ndjson`), as the export gives them."""
+
+    entries: list[EntryLine]
 
 
 class StepBody(Body):

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from gateway import __version__
-from gateway.api.models import NAME_MOST, Document, Error
-from gateway.api.operation import JSON_TYPE, TEXT_TYPE, Operation
+from gateway.api.models import NAME_MOST, NEEDED, Document, Error
+from gateway.api.operation import JSON_TYPE, LINES_TYPE, TEXT_TYPE, Operation
 
 PREFIX = "/v1/memory"
 REFERENCE = "#/components/schemas/{model}"
@@ -69,7 +69,7 @@ def document(table: Sequence[Operation], *, keyed: bool) -> Document:
 def _models(table: Sequence[Operation]) -> list[type[BaseModel]]:
     found: dict[type[BaseModel], None] = {Error: None}
     for operation in table:
-        if isinstance(operation.body, type):
+        if operation.body is not None:
             found[operation.body] = None
         for answer in operation.answers.values():
             if not isinstance(answer, str):
@@ -86,11 +86,10 @@ def _operation(operation: Operation) -> Document:
         "responses": _responses(operation),
     }
     if operation.body is not None:
-        if isinstance(operation.body, str):
-            content = {operation.body: {"schema": {"type": "string"}}}
-        else:
-            content = {JSON_TYPE: {"schema": _reference(operation.body)}}
-        described["requestBody"] = {"required": not isinstance(operation.body, str), "content": content}
+        content: Document = {JSON_TYPE: {"schema": _reference(operation.body)}}
+        if operation.raw_body:
+            content[LINES_TYPE] = {}
+        described["requestBody"] = {"required": not operation.raw_body, "content": content}
     return described
 
 
@@ -104,7 +103,7 @@ def _parameters(operation: Operation) -> list[Document]:
         found.append(_query(name, about, schema))
     found += [{"$ref": f"#/components/parameters/{_slug(name)}"} for name in HEADERS]
     if operation.session_header:
-        about = {"type": "string", "minLength": 1, "maxLength": NAME_MOST, "pattern": r"^[!-~]+$"}
+        about = {"type": "string", "minLength": 1, "maxLength": NAME_MOST, "pattern": r"\S"}
         found.append({"name": "X-Session-Id", "in": "header", "required": True, "schema": about})
     return found
 
@@ -118,7 +117,7 @@ def _query(name: str, about: Document, schema: Document) -> Document:
         shape = dict(schema["$defs"][shape["$ref"].rsplit("/", 1)[1]])
         shape.pop("description", None)
         shape.pop("title", None)
-    required = name in schema.get("required", ())
+    required = bool(shape.pop(NEEDED, False)) or name in schema.get("required", ())
     if about.get("default") is not None:
         shape["default"] = about["default"]
     if "enum" in shape and shape.get("default") not in shape["enum"]:

@@ -78,8 +78,9 @@ class Operation:
     summary: str
     answers: Mapping[int, type[BaseModel] | str]
     query: type[Query] = Query
-    body: type[Body] | str | None = None
-    """A model, or the media type of a body that is taken as it is."""
+    body: type[Body] | None = None
+    raw_body: bool = False
+    """The body is described by its model, but taken as it is."""
     largest: int = SMALL_BODY
     session_header: bool = False
     """Whether `X-Session-Id` has to be there."""

@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.errors import BodyTooLarge, GatewayError
 
-
 QUEUED_PIECES = 8
 """Pieces of an upload (64 KiB each, mostly) that may wait for the upstream to take them."""
 

@@ -13,8 +13,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+import msgspec
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gateway.memory.entries import EntryType, MemoryEntry, Trust
 from gateway.memory.filters import Judge
@@ -41,7 +42,7 @@ Time = Annotated[float, Field(ge=0, le=LATEST_TIME)]
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
 class EntryLine(_Line):
@@ -81,8 +82,7 @@ class SessionLine(_Line):
     working: dict[str, Any] | None = None
 
 
-_SESSION = TypeAdapter(SessionLine)
-_ENTRY = TypeAdapter(EntryLine)
+_WHOLE = msgspec.json.Decoder(dict[str, list[msgspec.Raw]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ async def export_lines(store: Store, tenant: str) -> AsyncIterator[bytes]:
 def read_lines(raw: bytes, tenant: str, judge: Judge, now: float) -> Batch:
     """Read and judge JSONL for one tenant; slow for long input, for a thread. Empty lines are left out."""
     batch = Batch()
-    for number, line in enumerate(raw.split(b"\n"), 1):
+    for number, line in enumerate(_objects(raw), 1):
         if not line.strip():
             continue
         try:
@@ -156,17 +156,27 @@ def read_lines(raw: bytes, tenant: str, judge: Judge, now: float) -> Batch:
     return batch
 
 
+def _objects(raw: bytes) -> list[bytes]:
+    """The JSON text of each object: a line each, or an item each of one object's `entries`."""
+    if raw.lstrip()[:1] == b"{":
+        try:
+            return [bytes(item) for item in _WHOLE.decode(raw)["entries"]]
+        except (msgspec.DecodeError, KeyError):
+            return raw.split(b"\n")
+    return raw.split(b"\n")
+
+
 def _read_line(line: bytes, tenant: str, judge: Judge, now: float, batch: Batch) -> None:
     data = orjson.loads(line)
     if not isinstance(data, dict):
         raise ValueError("expected a JSON object")
     if data.get("object") == "memory.session":
-        session = _SESSION.validate_python(data)
+        session = SessionLine.model_validate_json(line)
         if session.working is not None:
             WorkingMemory.loads(orjson.dumps(session.working))
         batch.sessions.append(session)
         return
-    batch.entries.append(_judged(_ENTRY.validate_python(data), tenant, judge, now))
+    batch.entries.append(_judged(EntryLine.model_validate_json(line), tenant, judge, now))
 
 
 def _judged(line: EntryLine, tenant: str, judge: Judge, now: float) -> MemoryEntry:
