@@ -75,6 +75,13 @@ function seconds(value) {
   return `${value.toFixed(1)} s`;
 }
 
+const HOW = {
+  new: "summary waited for",
+  ahead: "summary made ahead",
+  evicted: "left out without one",
+  failed: "summary failed",
+};
+
 // ---- The page ------------------------------------------------------------------------------------------------------
 
 const at = (id) => document.getElementById(id);
@@ -181,9 +188,11 @@ function trouble(samples) {
     ...by(samples, "gateway_dropped_tasks_total", (labels) => `skipped: ${labels.task}`),
     ...by(samples, "gateway_fallbacks_total", () => "sent to a fallback"),
   ];
-  bars("trouble", found, "None.");
-  const errors = sum(samples, "gateway_requests_total", failing) + sum(samples, "gateway_passthrough_total", failing);
-  const all = sum(samples, "gateway_requests_total") + sum(samples, "gateway_passthrough_total");
+  bars("trouble", found.sort((a, b) => b[1] - a[1]), "None.");
+  // A request refused before it was understood (4xx of our own) is in no other count.
+  const refused = sum(samples, "gateway_refusals_total", (labels) => Number(labels.status) < 500);
+  const errors = refused + sum(samples, "gateway_requests_total", failing) + sum(samples, "gateway_passthrough_total", failing);
+  const all = refused + sum(samples, "gateway_requests_total") + sum(samples, "gateway_passthrough_total");
   put("errors", count(errors));
   put("errors-note", all ? `${percent(errors, all)} of ${count(all)} answers` : "");
   at("errors-tile").classList.toggle("bad", errors > 0);
@@ -216,7 +225,7 @@ function show(samples, now) {
   overview(samples, now);
   const stage = ({ stage, action }) => (action === "messages" ? stage : `${stage}: ${action}`);
   bars("stages", by(samples, "gateway_stage_actions_total", stage), "Nothing yet.");
-  bars("compactions", by(samples, "gateway_compactions_total", (labels) => labels.how), "None yet.");
+  bars("compactions", by(samples, "gateway_compactions_total", ({ how }) => HOW[how] || how), "None yet.");
   bars("memories", by(samples, "gateway_memories_total", (labels) => labels.outcome), "None yet.");
   trouble(samples);
   models(samples);
