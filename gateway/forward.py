@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from gateway.body import with_field
+from gateway.body import as_object, decode, with_field
 from gateway.errors import GatewayError, UpstreamTimeout, UpstreamUnreachable
 from gateway.limits import limits_for
 from gateway.pipeline import Pipeline
@@ -21,6 +21,7 @@ from gateway.upstream.reply import Reply, ReplyTee, first_event_error
 from gateway.upstream.routes import Route
 from gateway.upstream.sse import EventSplitter
 from gateway.upstream.strip import UsageChunkFilter
+from gateway.upstream.usage import Usage, find_usage, read_usage
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +50,9 @@ class Answer:
         self.complete = False
         self.is_stream = _header(reply.headers, b"content-type").startswith("text/event-stream")
         self.encoding = _header(reply.headers, b"content-encoding")
+        length = _header(reply.headers, b"content-length")
+        self.length = int(length) if length.isdigit() else None
+        """Of the whole body in bytes, where the upstream said so."""
         self._reply = reply
         self._head: list[bytes] = []
         self._copy: list[bytes] = []
@@ -99,6 +103,20 @@ class Answer:
         raw = await self.whole()
         decoder = decoder_for(self.encoding)
         return decoder.feed(raw) if decoder is not None else raw
+
+    def usage(self) -> Usage | None:
+        """Tokens by the upstream's own count: of a stream only the events that speak of usage are read."""
+        decoder = decoder_for(self.encoding)
+        data = decoder.feed(b"".join(self._copy)) if decoder is not None else b""
+        if not self.is_stream:
+            found = find_usage(as_object(_json(data)))
+            return read_usage(found) if found is not None else None
+        usage: Usage | None = None
+        for line in data.splitlines():
+            if line.startswith(b"data:") and b'"usage' in line:
+                found = find_usage(as_object(_json(line[5:])))
+                usage = read_usage(found) if found is not None else usage
+        return usage
 
     def parsed(self) -> Reply:
         """What the reply said, read from the copy; as far as it came."""
@@ -233,3 +251,11 @@ class Forwarder:
 
 def _header(headers: Headers, wanted: bytes) -> str:
     return next((value.decode("latin-1").lower() for name, value in headers if name == wanted), "")
+
+
+def _json(raw: bytes) -> object:
+    try:
+        parsed: object = decode(raw)
+    except ValueError:
+        return None
+    return parsed

@@ -13,6 +13,7 @@ import time
 import structlog
 
 from gateway.intake import recall_cut
+from gateway.repeating import Repeats
 from gateway.rounds import pairs_whole
 from gateway.services import Services
 from gateway.stages.base import Stage
@@ -35,6 +36,7 @@ log = structlog.get_logger(__name__)
 def build(services: Services) -> list[Stage]:
     """The stages, in the order in which they run."""
     s, settings = services, services.settings
+    repeats = Repeats()
     compact = Compact(
         settings,
         forms=s.forms,
@@ -51,11 +53,11 @@ def build(services: Services) -> list[Stage]:
         Fold(settings.fold, s.forms),  # tier 0: lossless, at first sight
         Spill(settings.spill, s.forms, s.store, s.tasks),  # tier 1: the budget of a tool result, at first sight
         Remember(s.forms),  # what earlier turns decided, again
-        Repeat(settings.fold, s.forms),  # a new result that an earlier one already holds
+        Repeat(settings.fold, s.forms, repeats),  # a new result that an earlier one already holds
         Snip(settings.snip, settings.limits, settings.protected_tools, s.forms, s.counting),  # tier 2
         Microcompact(settings.microcompact, settings.protected_tools),  # tier 3
         compact,  # tier 4: the summary, else eviction
-        Heal(s.forms, s.counting),  # pointers to what has just been shrunk
+        Heal(s.forms, repeats, s.counting),  # pointers to what has just been shrunk
         Inject(settings.injection, settings.memory, s.memory, s.messages, s.metrics),  # memory into the system message
         Dialect(s.messages),  # what this upstream's chat template needs
     ]

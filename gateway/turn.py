@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ class Item:
     sent: Message
     level: Level = Level.WHOLE
     whole: Message | None = None
-    """Its form before a pointer to an earlier result took its place; None where none did."""
+    """Its form before a pointer to an earlier result, or a shorter form, took its place; None where none did."""
 
 
 @dataclass(slots=True)
@@ -121,10 +122,10 @@ class Turn:
             before = self.actions.get(stage, 0)
             self.actions[stage] = count + before if isinstance(before, int) else count
 
-    def standing(self) -> list[int]:
+    def standing(self) -> Sequence[int]:
         """Indices of the items that are sent, in order, the summary apart."""
         if self.cut is None:
-            return list(range(len(self.items)))
+            return range(len(self.items))
         return [*self.cut.before, *self.cut.after, *range(self.cut_at, len(self.items))]
 
     def outgoing(self, upto: int | None = None) -> list[Message]:

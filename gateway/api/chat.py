@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from dataclasses import dataclass, field
 
 import structlog
+from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
 from gateway.api.slash import SlashCommands
-from gateway.api.wire import ClientGone, cancelled_with_client, read_body, send_chunk, send_error, send_start
+from gateway.api.wire import (
+    ClientGone,
+    cancelled_with_client,
+    new_request_id,
+    read_body,
+    send_chunk,
+    send_error,
+    send_start,
+)
 from gateway.errors import GatewayError, UpstreamTimeout
 from gateway.forward import Answer, Forwarder
 from gateway.intake import read_turn
 from gateway.memory.scribe import Scribe
+from gateway.metrics import Metrics
 from gateway.pipeline import Pipeline
 from gateway.services import Services
 from gateway.turn import Turn
@@ -44,6 +53,24 @@ class Exchange:
     phase: str = "waiting"
 
 
+@dataclass(frozen=True, slots=True)
+class ChatCounters:
+    """The counters of one kind of answer, looked up once."""
+
+    requests: Counter
+    before: Counter
+    after: Counter
+
+    @classmethod
+    def of(cls, metrics: Metrics, route: str, model: str, status: int, stream: bool) -> ChatCounters:
+        """Those of an answer's labels."""
+        return cls(
+            metrics.requests.labels(route, model, str(status), "yes" if stream else "no"),
+            metrics.tokens_before.labels(route, model),
+            metrics.tokens_after.labels(route, model),
+        )
+
+
 class ChatEndpoint:
     """The ASGI application behind the route."""
 
@@ -53,11 +80,12 @@ class ChatEndpoint:
         self._forwarder = forwarder
         self._scribe = scribe
         self._slash = SlashCommands(services)
+        self._counters: dict[tuple[str, str, int, bool], ChatCounters] = {}
         self._most = services.settings.server.max_body_mb * MIB
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; no exception leaves."""
-        exchange = Exchange(send, uuid.uuid4().hex)
+        exchange = Exchange(send, new_request_id())
         metrics = self._services.metrics
         metrics.in_flight.inc()
         try:
@@ -124,9 +152,21 @@ class ChatEndpoint:
             body = await answer.whole()
             await send_chunk(send, b"data: " + body.replace(b"\n", b" ") + b"\n\n", more=False)
             return
+        if not answer.is_stream and answer.length is not None:
+            await self._relay_known(send, answer, answer.length)
+            return
         while chunk := await answer.read():
             await send_chunk(send, chunk)
         await send_chunk(send, b"", more=False)
+
+    @staticmethod
+    async def _relay_known(send: Send, answer: Answer, left: int) -> None:
+        """A body of known length: its last piece ends the answer, so that a small one is sent at one go."""
+        while left > 0 and (chunk := await answer.read()):
+            left -= len(chunk)
+            await send_chunk(send, chunk, more=left > 0)
+        if left > 0 or answer.length == 0:
+            await send_chunk(send, b"", more=False)
 
     async def _refuse(self, exchange: Exchange, error: GatewayError) -> None:
         self._services.metrics.refusals.labels(str(error.status), error.code or error.type).inc()
@@ -143,19 +183,24 @@ class ChatEndpoint:
             raise error
 
     def _account(self, exchange: Exchange) -> None:
-        turn, metrics = exchange.turn, self._services.metrics
+        turn = exchange.turn
         if turn is None:
             return
-        route, model = turn.route.name, self._services.router.label(turn.model)
-        metrics.requests.labels(route, model, str(exchange.status), "yes" if turn.stream else "no").inc()
-        metrics.tokens_before.labels(route, model).inc(turn.tokens_before)
-        metrics.tokens_after.labels(route, model).inc(turn.tokens_after)
-        metrics.request_tokens.observe(turn.tokens_after)
+        services = self._services
+        route, model = turn.route.name, services.router.label(turn.model)
+        key = (route, model, exchange.status, turn.stream)
+        counters = self._counters.get(key)
+        if counters is None:
+            counters = self._counters[key] = ChatCounters.of(services.metrics, *key)
+        counters.requests.inc()
+        counters.before.inc(turn.tokens_before)
+        counters.after.inc(turn.tokens_after)
+        services.metrics.request_tokens.observe(turn.tokens_after)
         for stage, what in turn.actions.items():
             if isinstance(what, int):
-                metrics.actions.labels(stage, "messages").inc(what)
+                services.metrics.actions.labels(stage, "messages").inc(what)
             else:
-                metrics.actions.labels(stage, what).inc()
+                services.metrics.actions.labels(stage, what).inc()
         log.info(
             "chat",
             request_id=exchange.request_id,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import secrets
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -134,6 +136,15 @@ class Upload:
                 await self._pieces.put(piece)
             if not more:
                 await self._pieces.put(b"")
+
+
+_COUNTER = itertools.count()
+_PROCESS = secrets.token_hex(8)
+
+
+def new_request_id() -> str:
+    """Unique over processes and starts, without a system call for each."""
+    return f"{_PROCESS}{next(_COUNTER):08x}"
 
 
 async def send_start(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:

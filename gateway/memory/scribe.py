@@ -21,7 +21,7 @@ from gateway.store.protocol import Pending
 from gateway.tokens.fast import text_tokens
 from gateway.turn import Turn
 from gateway.types import ChatMessage
-from gateway.upstream.reply import Reply
+from gateway.upstream.usage import Usage
 
 log = structlog.get_logger(__name__)
 
@@ -61,15 +61,13 @@ class Scribe:
 
     async def _read(self, turn: Turn, answer: Answer) -> None:
         size = answer.copied
-        reply = await asyncio.to_thread(answer.parsed) if size > PARSE_INLINE else answer.parsed()
-        await self._account(turn, answer, reply)
+        usage = await asyncio.to_thread(answer.usage) if size > PARSE_INLINE else answer.usage()
+        if usage is not None:
+            await self._account(turn, usage)
         if self._settings.enabled and not turn.bypass & {"all", "memory"}:
             await self._remember(turn)
 
-    async def _account(self, turn: Turn, answer: Answer, reply: Reply) -> None:
-        usage = reply.usage
-        if usage is None:
-            return
+    async def _account(self, turn: Turn, usage: Usage) -> None:
         s = self._services
         route, model = turn.route.name, s.router.label(turn.model)
         for kind, tokens in (
@@ -82,12 +80,11 @@ class Scribe:
         if usage.prompt_tokens and "all" not in turn.bypass:
             s.counting.observe(turn, usage.prompt_tokens)
             s.metrics.calibration.labels(route, model).set(s.counting.calibration.ratio(route, turn.model))
-        await self._spend(turn, reply)
+        await self._spend(turn, usage)
 
-    async def _spend(self, turn: Turn, reply: Reply) -> None:
-        key, usage = turn.caller.key, reply.usage
-        price = self._services.router.price(turn.route)
-        if key is None or key.budget_usd is None or usage is None or price is None:
+    async def _spend(self, turn: Turn, usage: Usage) -> None:
+        key = turn.caller.key
+        if key is None or key.budget_usd is None or (price := self._services.router.price(turn.route)) is None:
             return
         cached = usage.cached_tokens or 0
         usd = (

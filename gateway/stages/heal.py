@@ -8,7 +8,7 @@ from gateway.conversation import Level
 from gateway.counting import Counting
 from gateway.forms import Forms
 from gateway.levels import at_level
-from gateway.repeating import shorter
+from gateway.repeating import Repeats
 from gateway.turn import Turn
 
 
@@ -18,8 +18,9 @@ class Heal:
     name = "heal"
     bypass = "compaction"
 
-    def __init__(self, forms: Forms, counting: Counting) -> None:
+    def __init__(self, forms: Forms, repeats: Repeats, counting: Counting) -> None:
         self._forms = forms
+        self._repeats = repeats
         self._counting = counting
 
     async def run(self, turn: Turn) -> None:
@@ -31,7 +32,7 @@ class Heal:
             if item.whole is None or item.level is not Level.WHOLE:
                 continue
             whole = item.whole
-            short = await shorter(turn, index, whole)
+            short = await self._repeats.shorter(turn, index, whole)
             level = Level.WHOLE
             item.sent = whole if short is None else self._forms.with_text(whole, short)
             item.whole = whole if short is not None else None

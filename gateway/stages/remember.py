@@ -32,8 +32,11 @@ class Remember:
                     item.sent = self._forms.with_text(item.sent, record.text)
                     turn.act("repeat" if is_pointer else "cut", 1)
                 continue
+            item.whole = item.sent
             item.sent = at_level(self._forms, turn, index, record.level)
             item.level = record.level
+            if record.text is not None:
+                item.sent = self._forms.with_text(item.sent, record.text)
             counts[record.level] += 1
         turn.act("snip", counts[Level.SNIPPED])
         turn.act("microcompact", counts[Level.SKELETON])

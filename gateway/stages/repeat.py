@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.forms import Forms
-from gateway.repeating import shorter
+from gateway.repeating import Repeats
 from gateway.settings import FoldSettings
 from gateway.turn import Turn
 
@@ -20,9 +20,10 @@ class Repeat:
     name = "repeat"
     bypass = "compaction"
 
-    def __init__(self, settings: FoldSettings, forms: Forms) -> None:
+    def __init__(self, settings: FoldSettings, forms: Forms, repeats: Repeats) -> None:
         self._settings = settings
         self._forms = forms
+        self._repeats = repeats
 
     async def run(self, turn: Turn) -> None:
         """Compare the results after the last assistant message with those before it."""
@@ -35,7 +36,7 @@ class Repeat:
             item = turn.items[index]
             if item.chain in turn.conversation.records:
                 continue
-            short = await shorter(turn, index, item.sent)
+            short = await self._repeats.shorter(turn, index, item.sent)
             if short is not None:
                 item.whole = item.sent
                 item.sent = self._forms.with_text(item.sent, short)
