@@ -6,8 +6,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lint bench bench-context bench-memory soak install dev clean
+.PHONY: help run test lint bench bench-context bench-memory soak install dev clean
 .DEFAULT_GOAL := run
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 run: $(VENV)/.installed  ## a whole long conversation through the real gateway, no key and no network needed
 	@$(BIN)/gateway demo
@@ -48,10 +51,12 @@ $(VENV)/.pip: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/.pip
+	@echo 'Installing into $(VENV): a minute or two, this once'
 	$(PIP) install --quiet --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip
+	@echo 'Installing into $(VENV), with what the tests need: a minute or two, this once'
 	$(PIP) install --quiet --editable . --group dev
 	@touch $(VENV)/.installed $@
 
