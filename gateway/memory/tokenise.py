@@ -1,4 +1,5 @@
 """Text to search terms, the same for what is stored and for what is asked, in any language.
+
 Chinese by jieba's words, plus 2- and 3-grams where it splits wrongly; kana, hangul and scripts written without spaces
 by n-grams; identifiers whole and split at `_ . /` and camelCase; English lightly stemmed; accents and Serbian/Russian
 letters folded, so that `Čačak`, `cacak` and `Чачак` are one; calendar dates of any spelling also as one canonical term.
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from gateway.memory.stem import stem
 from gateway.memory.stopwords import stop_words, weak_words
@@ -21,9 +22,13 @@ MAX_TERM = 64
 """Longer runs (base64, hashes of hashes) can't be what someone types to find them."""
 
 WORD_WEIGHT = 1.0
-GRAM_WEIGHT = 0.4
+GRAM_WEIGHT = 0.6
 """An n-gram is evidence beside the words, not in place of them: most grams that cross a word's border mean nothing."""
-SINGLE_WEIGHT = 0.6
+UNKNOWN_WEIGHT = 0.9
+"""Two lone characters side by side: likely a name or a new word."""
+CHARACTER_WEIGHT = 0.3
+"""A character of a longer word: 茶 finds 龙井茶, and 猫 what the dictionary took for 猫叫."""
+SINGLE_WEIGHT = 0.5
 """A Chinese word of one character: often a noun that matters (猫), more often noise."""
 WEAK_STRENGTH = 0.3
 """What a word is worth that half of all requests contain."""
@@ -182,7 +187,7 @@ def _segmenter() -> Callable[[str], list[str]]:
         import rjieba
     except ImportError:
         return jieba_segmenter()
-    return lambda text: list(rjieba.cut(text, True))
+    return lambda text: list(rjieba.cut(text, False))
 
 
 def jieba_segmenter() -> Callable[[str], list[str]]:
@@ -194,7 +199,7 @@ def jieba_segmenter() -> Callable[[str], list[str]]:
         warnings.simplefilter("ignore")  # jieba's own source has invalid escapes and uses pkg_resources
         import jieba
     jieba.setLogLevel(logging.WARNING)  # it greets on stderr while it loads
-    return lambda text: list(jieba.cut(text, HMM=True))
+    return lambda text: list(jieba.cut(text, HMM=False))
 
 
 def warm() -> None:
@@ -210,22 +215,26 @@ def _grams(run: str, sizes: tuple[int, ...]) -> Iterator[str]:
 
 
 def _han(run: str) -> Iterator[tuple[str, float]]:
-    """Words, lone characters, 2-grams inside and across words, and 3-grams where the dictionary left single
-    characters."""
+    """Words, lone characters, 2-grams inside and across words, and 3-grams where the dictionary left lone characters.
+    A name that the dictionary lacks falls into lone characters on both sides of a search; its grams put it together.
+    """
     stops = stop_words()
-    words = _segmenter()(run) if len(run) > 1 else [run]
-    emitted = set()
-    alone = []
-    for word in words:
-        alone += [len(word) == 1] * len(word)
+    kinds = ""  # of each character: s in a stop word, a alone, w in a longer word
+    emitted: set[str] = set()
+    for word in _segmenter()(run) if len(run) > 1 else [run]:
+        kinds += ("s" if word in stops else "a" if len(word) == 1 else "w") * len(word)
         if word not in stops:
             emitted.add(word)
             yield word, WORD_WEIGHT if len(word) > 1 else SINGLE_WEIGHT
+    for char, kind in zip(run, kinds, strict=True):
+        if kind == "w" and char not in stops:
+            yield char, CHARACTER_WEIGHT
     for i in range(len(run) - 1):
-        gram = run[i : i + 2]
-        if gram not in emitted and gram not in stops and not (gram[0] in stops and gram[1] in stops):
-            yield gram, GRAM_WEIGHT
-        if any(alone[i : i + 3]) and i + 3 <= len(run) and stops.isdisjoint(run[i : i + 3]):
+        gram, kind = run[i : i + 2], kinds[i : i + 2]
+        if "s" not in kind and gram not in emitted and gram not in stops:
+            yield gram, UNKNOWN_WEIGHT if kind == "aa" else GRAM_WEIGHT
+        kind = kinds[i : i + 3]
+        if len(kind) == 3 and "s" not in kind and "a" in kind:
             yield run[i : i + 3], GRAM_WEIGHT
 
 
@@ -257,7 +266,13 @@ def _plain(word: str) -> str | None:
     return stem(folded) if folded.isascii() and folded.isalpha() else folded
 
 
-def _word(chunk: str) -> Iterator[tuple[str, float]]:
+@lru_cache(maxsize=16_384)
+def _word(chunk: str) -> tuple[tuple[str, float], ...]:
+    """`_split_word`, remembered: a language's common words are most of any text."""
+    return tuple(_split_word(chunk))
+
+
+def _split_word(chunk: str) -> Iterator[tuple[str, float]]:
     """One space-separated chunk: a plain word, or an identifier with its parts."""
     if chunk.isalnum() and (
         (chunk.islower() and chunk.isalpha()) or not _HAS_CAMEL.search(chunk) or _ORDINAL.fullmatch(chunk)
@@ -270,6 +285,8 @@ def _word(chunk: str) -> Iterator[tuple[str, float]]:
     contraction = "'" in whole
     parts = [part for part in _SPLIT.split(chunk) if part]
     pieces = [piece for part in parts for piece in (_CAMEL.findall(part) if _HAS_CAMEL.search(part) else [part])]
+    if not pieces:
+        return
     seen: set[str] = set()
     weight = WORD_WEIGHT
     if not contraction and len(whole) <= MAX_TERM and (len(pieces) > 1 or whole != fold(pieces[0])):

@@ -1,15 +1,21 @@
 """The full-text index: posting lists per tenant and scope, kept as packed arrays and scored with numpy.
+
 Why not FTS5 or tsvector: their posting lists are global, so one tenant's query pays for every other's rows and its term
 rarity is everyone's; their rank knows nothing of the turn before; and a very common word costs them one step per row.
 Here a *space* is one tenant's scope, its entries have consecutive *slots*, and a posting list is cut in chunks of
 `CHUNK` slots, one row each, to which writing appends. A query reads only its own space's rows and scores a hundred
-thousand postings in a millisecond. The same rows and the same code serve SQLite and PostgreSQL."""
+thousand postings in a millisecond. The same rows and the same code serve SQLite and PostgreSQL.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from xxhash import xxh3_64_intdigest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +43,7 @@ QUESTION = 0.8
 """A question holds its topic's words and not the fact, so it counts less than a statement."""
 # K1 to QUESTION were chosen on five of LoCoMo's ten dialogues and confirmed on the other five (docs/memory-bench.md).
 
-CENTRES = 600
+CENTRES = 200
 """Best entries whose surroundings are looked at."""
 MARK_TERM = 0
 """The posting list that isn't one: per slot, a session tag and flags."""
@@ -48,11 +54,10 @@ POSTING_BUDGET = 400_000
 entries only."""
 
 
+@lru_cache(maxsize=16_384)
 def term_id(term: str) -> int:
     """A signed 64-bit hash: smaller than the text, and an erased tenant's words can't be read from a freed page."""
-    import xxhash
-
-    value = xxhash.xxh3_64_intdigest(term.encode("utf-8", "replace"))
+    value = xxh3_64_intdigest(term.encode("utf-8", "replace"))
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -70,14 +75,13 @@ class Doc:
     def packed(self) -> bytes:
         """For the entry's row: what has to be taken out again when it goes. Length (u8), then term (i64) and frequency
         (u8) each."""
-        return bytes((self.length,)) + b"".join(
-            term.to_bytes(8, "little", signed=True) + bytes((tf,)) for term, tf in self.terms.items()
-        )
+        pairs = [value for pair in self.terms.items() for value in pair]
+        return struct.pack(f"<B{'qB' * len(self.terms)}", self.length, *pairs)
 
     @staticmethod
     def unpack(data: bytes) -> tuple[int, list[int]]:
         """The length and the term ids in `packed`."""
-        return data[0], [int.from_bytes(data[i : i + 8], "little", signed=True) for i in range(1, len(data), 9)]
+        return data[0], [term for term, _ in struct.iter_unpack("<qB", data[1:])]
 
 
 def make_doc(fields: Iterable[tuple[str, float]], session: str, content: str) -> Doc:
@@ -140,10 +144,9 @@ def within_budget(frequencies: Mapping[int, int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """BM25 by slot, and what of the query each holds. Both arrays have `WINDOW` empty places at either end."""
+    """BM25 by slot, with `WINDOW` empty places at either end, and what an ideal entry would get."""
 
     bm25: NDArray[np.float32]
-    share: NDArray[np.float32]
     ceiling: float
 
     def centres(self, limit: int) -> NDArray[np.int64]:
@@ -151,14 +154,26 @@ class Own:
         import numpy as np
 
         size = max(CENTRES, limit)
-        found = np.flatnonzero(self.bm25)
+        found = np.flatnonzero(self.bm25 > 0)
         if len(found) > size:
             found = found[np.argpartition(self.bm25[found], -size)[-size:]]
         return found
 
 
+@lru_cache(maxsize=8)
+def _contributions(average_length: float) -> NDArray[np.float32]:
+    """BM25's saturated frequency by (tf, length) as one 16-bit number: a record is scored by one look-up."""
+    import numpy as np
+
+    number = np.arange(1 << 16, dtype=np.float32)
+    tf = np.floor(number % 256) / TF_UNIT  # little-endian: the first byte, the frequency, is the low one
+    length = np.floor(number / 256)
+    table = (K1 + 1) * tf / (tf + K1 * (1 - B + B * length / average_length))
+    return table.astype(np.float32)
+
+
 def score(
-    postings: Sequence[Sequence[Any]],
+    postings: Mapping[int, Sequence[tuple[int, bytes]]],
     weights: Mapping[int, float],
     rarity: Mapping[int, float],
     slots: int,
@@ -166,25 +181,19 @@ def score(
 ) -> Own:
     """BM25 of every slot of a space.
 
-    postings: rows (term, chunk, data). weights: the query's, by term. rarity: `idf` by term of the whole query, also
-    of terms not read.
+    postings: (chunk, data) rows by term. weights: the query's, by term. rarity: `idf` by term of the whole query, also
+    of terms not read. average_length: in the units of `Doc.length`, at least 1.
     """
     import numpy as np
 
-    record = np.dtype([("offset", "<u2"), ("tf", "u1"), ("length", "u1")])
+    table = _contributions(round(average_length, 1))
     bm25 = np.zeros(slots + 2 * WINDOW, dtype=np.float32)
-    share = np.zeros_like(bm25)
-    ceiling = sum(weights[term] * rarity[term] for term in rarity) or 1.0
-    # a record's length has 256 values, so the division happens 256 times and not per posting
-    norm = (K1 * (1 - B + B * np.arange(MAX_BYTE + 1, dtype=np.float32) / average_length)).astype(np.float32)
-    for term, chunk, data in postings:
-        found = np.frombuffer(data, dtype=record)
-        where = found["offset"].astype(np.int64) + (chunk * CHUNK + WINDOW)
-        tf = found["tf"].astype(np.float32) / TF_UNIT
-        weight = np.float32(weights[term] * rarity[term])
-        bm25[where] += weight * np.float32(K1 + 1) * tf / (tf + norm[found["length"]])
-        share[where] += weight / np.float32(ceiling)
-    return Own(bm25, np.minimum(share, 1.0), float(ceiling))
+    for term, rows in postings.items():
+        pairs = np.frombuffer(b"".join(data for _, data in rows), dtype="<u2").reshape(-1, 2)
+        bases = np.array([chunk * CHUNK + WINDOW for chunk, _ in rows])
+        where = np.repeat(bases, [len(data) // 4 for _, data in rows]) + pairs[:, 0]
+        bm25[where] += table[pairs[:, 1]] * np.float32(weights[term] * rarity[term])
+    return Own(bm25, float(sum(weights[term] * rarity[term] for term in rarity)) or 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +204,14 @@ class Ranked:
     scores: NDArray[np.float32]
 
 
-def surroundings(centres: NDArray[np.int64]) -> NDArray[np.int64]:
+def surroundings(own: Own, centres: NDArray[np.int64]) -> NDArray[np.int64]:
     """Array positions of the centres and of all within `WINDOW` of them, ascending."""
     import numpy as np
 
-    return np.unique((centres[:, None] + np.arange(-WINDOW, WINDOW + 1)[None, :]).ravel())
+    near = np.zeros(len(own.bm25) + 2 * WINDOW, dtype=bool)
+    for distance in range(2 * WINDOW + 1):
+        near[centres + distance] = True
+    return np.flatnonzero(near[WINDOW:-WINDOW])
 
 
 def chunks_of(positions: NDArray[np.int64], slots: int) -> list[int]:
@@ -210,9 +222,9 @@ def chunks_of(positions: NDArray[np.int64], slots: int) -> list[int]:
     return [int(chunk) for chunk in np.unique(inside // CHUNK)]
 
 
-def rank(own: Own, positions: NDArray[np.int64], marks: Sequence[Sequence[Any]]) -> Ranked:
-    """Final scores at `positions` (from `surroundings`): an entry's own, and its share of those around it in its
-    session.
+def rank(own: Own, positions: NDArray[np.int64], marks: Sequence[Sequence[Any]], limit: int) -> Ranked:
+    """The best `limit` of `positions` (from `surroundings`), later ones first among equals: an entry's own, and its
+    share of those around it in its session.
 
     marks: rows (chunk, data) of `MARK_TERM`.
     """
@@ -243,6 +255,8 @@ def rank(own: Own, positions: NDArray[np.int64], marks: Sequence[Sequence[Any]])
                 total += np.float32(ANSWER) * there * asks[at + step]
     total += np.float32(WINDOW_BEST) * best
     total[asks[at]] *= np.float32(QUESTION)
-    order = np.argsort(-total, kind="stable")
-    order = order[total[order] > 0]
+    order = np.flatnonzero(total > 0)
+    if len(order) > limit:
+        order = order[np.argpartition(-total[order], limit)[:limit]]
+    order = order[np.lexsort((-order, -total[order]))]
     return Ranked(positions[order] - WINDOW, total[order])

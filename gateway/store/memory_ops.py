@@ -1,7 +1,4 @@
-"""Reading and writing memory entries and their index, as synchronous operations on one connection inside one
-transaction.
-On PostgreSQL several replicas write at once: whoever touches a space's postings first locks its row in `spaces` by
-updating it."""
+"""Reading and writing memory entries, as synchronous operations on one connection inside one transaction."""
 
 from __future__ import annotations
 

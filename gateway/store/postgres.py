@@ -1,7 +1,9 @@
 """The shared store: PostgreSQL 14 or later, for any number of gateway replicas.
+
 The operations are the SQLite store's own, run on a few threads with a pooled connection each: one SQL text, one
 behaviour, one set of tests. Where two replicas touch the same rows the operations lock in a fixed order; should
-PostgreSQL still have to break a tie, the loser is run again."""
+PostgreSQL still have to break a tie, the loser is run again.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """What every store promises, so that the rest of the gateway never knows which one it talks to.
+
 All methods are coroutines and none blocks the event loop. A method about data that belongs to a tenant takes the tenant
 first, and no method reads across tenants. Times are seconds since the epoch, texts are str, hashes are raw bytes unless
-said otherwise. A store that can't answer raises `gateway.errors.Unavailable`; over its quota, `QuotaExceeded`."""
+said otherwise. A store that can't answer raises `gateway.errors.Unavailable`; over its quota, `QuotaExceeded`.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,6 @@ class Candidate:
     entry: MemoryEntry
     bm25: float
     """Okapi BM25 of the entry's own text over the query's terms, weighted by `terms`; >= 0."""
-    matched: float
-    """Share of the query's weight (its terms' weight × rarity) that the entry holds; 0..1."""
     score: float
     """`bm25` plus a part of what the entries before and after it in the same session score; > 0, best first."""
     ceiling: float

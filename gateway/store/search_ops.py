@@ -50,7 +50,6 @@ class _Found:
     space: _Space
     slot: int
     bm25: float
-    matched: float
     score: float
 
 
@@ -113,11 +112,16 @@ def _frequencies(db: Db, spaces: Sequence[_Space], weights: Mapping[int, float])
     return result
 
 
-def _lists(db: Db, space: _Space, terms: Sequence[int]) -> list[Row]:
-    return db.rows(
+def _lists(db: Db, space: _Space, terms: Sequence[int]) -> dict[int, list[tuple[int, bytes]]]:
+    """(chunk, data) by term."""
+    lists: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
+    rows = db.rows(
         f"SELECT term, chunk, data FROM postings WHERE space = ? AND term IN ({marks(len(terms))})",  # noqa: S608
         (space.id, *terms),
     )
+    for term, chunk, data in rows:
+        lists[term].append((chunk, data))
+    return lists
 
 
 def _only_session(db: Db, tenant: str, space: _Space, own: Own, session: str) -> None:
@@ -134,34 +138,28 @@ def _only_session(db: Db, tenant: str, space: _Space, own: Own, session: str) ->
 
 def _best(db: Db, space: _Space, own: Own, limit: int, project: str | None) -> list[_Found]:
     """The best `limit` of a space; with a project, of those that belong to it or to none."""
-    centres = own.centres(limit)
-    ranked = _ranked(db, space, own, surroundings(centres))
-    slots = [int(slot) for slot in ranked.slots]
+    positions = surroundings(own, own.centres(limit))
+    ranked = _ranked(db, space, own, positions, limit if project is None else len(positions))
     allowed = None
     if project is not None:
-        allowed = _of_project(db, space, slots, project)
-        if len(allowed) < limit < len(slots):  # another project's entries crowd this one's out: ask for its own
+        allowed = _of_project(db, space, ranked.slots.tolist(), project)
+        if len(allowed) < limit < len(ranked.slots):  # another project's entries crowd this one's out
             ranked, allowed = _project_only(db, space, own, limit, project)
-            slots = [int(slot) for slot in ranked.slots]
     found = []
-    for slot, total in zip(slots, ranked.scores, strict=True):
+    for slot, total in zip(ranked.slots.tolist(), ranked.scores.tolist(), strict=True):
         if allowed is None or slot in allowed:
-            at = slot + WINDOW
-            found.append(_Found(space, slot, float(own.bm25[at]), float(own.share[at]), float(total)))
-            if len(found) >= limit + SPARE:
-                break
-    return found
+            found.append(_Found(space, slot, float(own.bm25[slot + WINDOW]), total))
+    return found[: limit + SPARE]
 
 
-def _ranked(db: Db, space: _Space, own: Own, positions: NDArray[np.int64]) -> Ranked:
-    chunks = chunks_of(positions, space.slots)
+def _ranked(db: Db, space: _Space, own: Own, positions: NDArray[np.int64], limit: int) -> Ranked:
     rows: list[Row] = []
-    for some in batches(chunks):
+    for some in batches(chunks_of(positions, space.slots)):
         rows += db.rows(
             f"SELECT chunk, data FROM postings WHERE space = ? AND term = ? AND chunk IN ({marks(len(some))})",  # noqa: S608
             (space.id, MARK_TERM, *some),
         )
-    return rank(own, positions, rows)
+    return rank(own, positions, rows, limit + SPARE)
 
 
 def _of_project(db: Db, space: _Space, slots: Sequence[int], project: str) -> set[int]:
@@ -184,7 +182,8 @@ def _project_only(db: Db, space: _Space, own: Own, limit: int, project: str) -> 
     others = np.ones(len(own.bm25), dtype=bool)
     others[[slot + WINDOW for slot in allowed]] = False
     own.bm25[others] = 0.0
-    return _ranked(db, space, own, surroundings(own.centres(limit))), allowed
+    positions = surroundings(own, own.centres(limit))
+    return _ranked(db, space, own, positions, len(positions)), allowed
 
 
 def _with_entries(db: Db, found: Sequence[_Found], ceiling: float) -> list[Candidate]:
@@ -200,7 +199,7 @@ def _with_entries(db: Db, found: Sequence[_Found], ceiling: float) -> list[Candi
             )
             entries.update(((space, row[-1]), to_entry(row[:-1])) for row in rows)
     return [
-        Candidate(entries[f.space.id, f.slot], f.bm25, f.matched, f.score, ceiling)
+        Candidate(entries[f.space.id, f.slot], f.bm25, f.score, ceiling)
         for f in found
         if (f.space.id, f.slot) in entries
     ]
@@ -217,7 +216,7 @@ def containing(db: Db, tenant: str, text: str, limit: int, scopes: Sequence[str]
         "WHERE LOWER(content) LIKE ? ESCAPE '\\' LIMIT ?",
         (tenant, *scopes, MAX_SCANNED, pattern, limit),
     )
-    return [Candidate(to_entry(row), 1.0, 1.0, 1.0, 1.0) for row in rows]
+    return [Candidate(to_entry(row), 1.0, 1.0, 1.0) for row in rows]
 
 
 def put_vectors(db: Db, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:

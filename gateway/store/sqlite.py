@@ -1,8 +1,10 @@
 """The embedded store: one SQLite file in WAL mode, one thread that writes, two that read.
+
 The writer commits in groups: whatever queued up while the last commit ran goes into the next, so many small writes cost
 one. A write that has returned survives `kill -9`: it is in the log file, which the kernel keeps. It may not survive a
 power cut: `synchronous=NORMAL` syncs at checkpoints only, which loses no consistency, only the last moments. Several
-processes may share the file; SQLite's own lock serialises their writers."""
+processes may share the file; SQLite's own lock serialises their writers.
+"""
 
 from __future__ import annotations
 
