@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +110,27 @@ def test_a_gateway_that_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: 
     said = capsys.readouterr()
     assert said.out == ""
     assert "ended before it was ready" in said.err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_stopped_half_way_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "gateway", "demo", "--fast"],
+        env=clean_environment(tmp_path, {"TMPDIR": str(tmp_path), "PYTHONIOENCODING": "utf-8"}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    assert demo.stdout is not None
+    address = next(found[1] for line in demo.stdout if (found := re.search(r"http://127\.0\.0\.1:(\d+)", line)))
+    next(line for line in demo.stdout if line.startswith("  3 "))
+    demo.send_signal(number)
+    _, said = demo.communicate(timeout=RUN_S)
+    assert (demo.returncode, said) == (code, "")
+    assert list(tmp_path.iterdir()) == []
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect(("127.0.0.1", int(address)))
 
 
 @pytest.mark.parametrize("words", [["--turns", "0"], ["--window", "100"], ["--turns", "x"], ["extra"]])

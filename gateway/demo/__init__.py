@@ -9,11 +9,15 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 WINDOW = 16_384
 """Tokens: small, so that a conversation of minutes shows what takes hours with a large one."""
+SIGNALLED = 128
+"""Plus the signal's number: the exit code, as shells count it."""
 LEAST_WINDOW = 8_192
 """Under this the script's two parallel reads alone are too long for it."""
 
@@ -27,13 +31,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from gateway.demo.server import GatewayFailed
 
     try:
-        report = run(args.window, turns=args.turns, paced=not args.fast, show=not args.json)
+        with _stopped_cleanly():
+            report = run(args.window, turns=args.turns, paced=not args.fast, show=not args.json)
+        if args.json:
+            print(json.dumps(report.as_json(), ensure_ascii=False, indent=2), flush=True)
     except (GatewayFailed, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    if args.json:
-        print(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     return 1 if report.problems else 0
+
+
+@contextmanager
+def _stopped_cleanly() -> Iterator[None]:
+    """SIGTERM unwinds the block, so that the gateway's process and its directory go too, as they do on ctrl-c."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(SIGNALLED + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> argparse.ArgumentParser:
