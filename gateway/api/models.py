@@ -124,7 +124,7 @@ class EraseQuery(Query):
 class ImportQuery(Query):
     """What to do where some lines are bad."""
 
-    partial: Annotated[Switch, Field(description="Write the good lines where others are bad.")] = False
+    partial: Annotated[Switch, Field(description="Of JSON lines, write the good ones where others are bad.")] = False
 
 
 class Body(BaseModel):

@@ -24,6 +24,7 @@ LINES_TYPE = "application/x-ndjson"
 SMALL_BODY = 1024 * 1024
 """Bytes; the largest body of one memory or one plan is far smaller."""
 PARAMETERS_MOST = 50
+ROOT = ["v1", "memory"]
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -120,6 +121,8 @@ def _segments(raw_path: bytes) -> list[str]:
         parts = [unquote_to_bytes(part).decode() for part in path.split(b"/")]
     except UnicodeDecodeError:
         raise NotFound("The path is not UTF-8.") from None
+    if parts[:2] != ROOT:
+        raise NotFound("There is nothing at this path.")  # a slash in a name, where the path needs one of its own
     return parts[2:]
 
 

@@ -64,7 +64,7 @@ class Whole:
         query: ImportQuery = asked.query
         batch = await asyncio.to_thread(read_lines, asked.raw, asked.tenant, self._judge, time.time())
         report = await write_batch(self._services.store, asked.tenant, batch, partial=query.partial)
-        if report.errors and not query.partial:
+        if report.refused:
             raise ImportRefused(report)
         return answer({"object": "memory.import", **report_json(report)})
 

@@ -6,6 +6,7 @@ Both ways give the same JSON objects as the REST API.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -121,12 +122,11 @@ class Remote:
     def __init__(self, url: str, key: str, user: str) -> None:
         import httpx
 
-        headers = {name: value for name, value in (("Authorization", f"Bearer {key}" if key else ""),) if value}
+        headers = {b"authorization": b"Bearer " + os.fsencode(key)} if key else {}
         if user:
-            headers["X-Memory-User"] = user
+            headers[b"x-memory-user"] = user.encode()
         base = url.rstrip("/").removesuffix("/v1")
-        encoded = {name: value.encode() for name, value in headers.items()}
-        self._client = httpx.AsyncClient(base_url=f"{base}/v1/memory", headers=encoded, timeout=TIMEOUT_S)
+        self._client = httpx.AsyncClient(base_url=f"{base}/v1/memory", headers=headers, timeout=TIMEOUT_S)
 
     async def entries(self, filters: Mapping[str, str], *, history: bool) -> AsyncIterator[JsonObject]:
         asked = {"limit": str(PAGE), "history": "true" if history else "false", **filters}
@@ -166,7 +166,8 @@ class Remote:
         try:
             done = await self._json("POST", "/import", params=params, content=raw)
         except _Refused as refused:
-            return ImportReport(errors=[LineError(item["line"], item["message"]) for item in refused.lines])
+            errors = [LineError(item["line"], item["message"]) for item in refused.lines]
+            return ImportReport(errors=errors, refused=True)
         errors = [LineError(item["line"], item["message"]) for item in done["errors"]]
         names = ("added", "existing", "history", "quarantined", "sessions")
         return ImportReport(**{name: done[name] for name in names}, errors=errors)

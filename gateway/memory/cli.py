@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from gateway.errors import GatewayError, SettingsError
 from gateway.memory.entries import EntryType, Trust
@@ -34,7 +34,10 @@ ID_SHOWN = 12
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
-    args = _parser().parse_args(arguments)
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    if args.url and args.tenant:
+        parser.error("--tenant names a tenant of the configuration: with --url give its --key")
     try:
         return asyncio.run(_run(args))
     except SettingsError as error:
@@ -46,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+    except OSError as error:
+        print(f"gateway memory: {error}", file=sys.stderr)
+        return EXIT_FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -171,28 +177,28 @@ async def _export(access: Access, args: argparse.Namespace) -> int:
         return EXIT_OK
     path = Path(args.file)
     part = path.with_name(f"{path.name}.part")
-    descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)  # memories are for their owner's eyes
-    with open(descriptor, "wb") as out:  # noqa: PTH123  an open descriptor, for its permissions
+    with await asyncio.to_thread(_private, part) as out:
         async for piece in access.export():
             out.write(piece)
     part.replace(path)
     return EXIT_OK
 
 
+def _private(path: Path) -> BinaryIO:
+    """A new file for its owner's eyes only."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb")
+
+
 async def _import(access: Access, args: argparse.Namespace) -> int:
     if args.file == "-":
         raw = await asyncio.to_thread(sys.stdin.buffer.read)
     else:
-        try:
-            raw = await asyncio.to_thread(Path(args.file).read_bytes)
-        except OSError as error:
-            print(f"gateway memory: {error}", file=sys.stderr)
-            return EXIT_REFUSED
+        raw = await asyncio.to_thread(Path(args.file).read_bytes)
     report = await access.bring_in(raw, partial=args.partial)
     for problem in report.errors:
         print(f"line {problem.line}: {problem.message}", file=sys.stderr)
-    if report.errors and not args.partial:
-        print("Nothing was imported; --partial brings in the good lines.", file=sys.stderr)
+    if report.refused:
+        print("Nothing was imported; --partial brings in the good lines, where there are any.", file=sys.stderr)
         return EXIT_FAILED
     counts = {name: getattr(report, name) for name in ("added", "existing", "history", "quarantined", "sessions")}
     if args.json:
@@ -234,13 +240,18 @@ def _show(entries: Sequence[JsonObject], args: argparse.Namespace) -> None:
         _table(entries)
     else:
         for entry in entries:
-            print("\t".join(_row(entry, entry["id"])))
+            print("\t".join(_row(entry, _plain(entry["id"]))))
 
 
 def _row(entry: JsonObject, name: str) -> tuple[str, ...]:
     said = datetime.fromtimestamp(entry["timestamp"], UTC).strftime("%Y-%m-%d %H:%M")
     kind = entry["type"].lower() if entry["valid_to"] is None else f"{entry['type'].lower()}, superseded"
-    return name, said, kind, entry["project"], " ".join(entry["content"].split())
+    return name, said, kind, _plain(entry["project"]), _plain(entry["content"])
+
+
+def _plain(text: str) -> str:
+    """One line that does nothing to a terminal: a memory may hold anything, escape sequences too."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
 
 
 def _table(entries: Sequence[JsonObject]) -> None:
@@ -250,5 +261,5 @@ def _table(entries: Sequence[JsonObject]) -> None:
 
     table = Table(*COLUMNS)
     for entry in entries:
-        table.add_row(*(Text(cell) for cell in _row(entry, entry["id"][:ID_SHOWN])))
+        table.add_row(*(Text(cell) for cell in _row(entry, _plain(entry["id"])[:ID_SHOWN])))
     Console().print(table if entries else "Nothing is kept.")

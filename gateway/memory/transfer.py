@@ -95,7 +95,7 @@ class LineError:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did; with `errors` and without `partial`, nothing."""
+    """What an import did; nothing where it was `refused`."""
 
     added: int = 0
     existing: int = 0
@@ -105,6 +105,7 @@ class ImportReport:
     quarantined: int = 0
     sessions: int = 0
     errors: list[LineError] = field(default_factory=list)
+    refused: bool = False
 
 
 @dataclass(slots=True)
@@ -114,6 +115,8 @@ class Batch:
     entries: list[MemoryEntry] = field(default_factory=list)
     sessions: list[SessionLine] = field(default_factory=list)
     errors: list[LineError] = field(default_factory=list)
+    whole: bool = False
+    """One JSON document and not lines: it is good or bad as one."""
 
 
 def entry_json(entry: MemoryEntry) -> JsonObject:
@@ -143,8 +146,9 @@ async def export_lines(store: Store, tenant: str) -> AsyncIterator[bytes]:
 
 def read_lines(raw: bytes, tenant: str, judge: Judge, now: float) -> Batch:
     """Read and judge JSONL for one tenant; slow for long input, for a thread. Empty lines are left out."""
-    batch = Batch()
-    for number, line in enumerate(_objects(raw), 1):
+    items = _items(raw)
+    batch = Batch(whole=items is not None)
+    for number, line in enumerate(raw.split(b"\n") if items is None else items, 1):
         if not line.strip():
             continue
         try:
@@ -156,14 +160,14 @@ def read_lines(raw: bytes, tenant: str, judge: Judge, now: float) -> Batch:
     return batch
 
 
-def _objects(raw: bytes) -> list[bytes]:
-    """The JSON text of each object: a line each, or an item each of one object's `entries`."""
-    if raw.lstrip()[:1] == b"{":
-        try:
-            return [bytes(item) for item in _WHOLE.decode(raw)["entries"]]
-        except (msgspec.DecodeError, KeyError):
-            return raw.split(b"\n")
-    return raw.split(b"\n")
+def _items(raw: bytes) -> list[bytes] | None:
+    """The JSON text of each of a document's `entries`; None where `raw` is no such document."""
+    if raw.lstrip()[:1] != b"{":
+        return None
+    try:
+        return [bytes(item) for item in _WHOLE.decode(raw)["entries"]]
+    except (msgspec.DecodeError, KeyError):
+        return None
 
 
 def _read_line(line: bytes, tenant: str, judge: Judge, now: float, batch: Batch) -> None:
@@ -223,10 +227,12 @@ async def write_batch(store: Store, tenant: str, batch: Batch, *, partial: bool 
     """Write what was read. Entries go in one transaction: all of them or, where one can't be written, none.
 
     A statement known already by its id or its text is left as it is; of two current ones for the same key, the newer
-    stays current and the older becomes history. `partial` writes the good lines where others are bad.
+    stays current and the older becomes history. `partial` writes the good lines where others are bad, if there are any.
     """
     report = ImportReport(errors=batch.errors[:ERRORS_MOST])
-    if batch.errors and not partial:
+    some = partial and not batch.whole and (batch.entries or batch.sessions)
+    if batch.errors and not some:
+        report.refused = True
         return report
     fresh, demoted = await _reconciled(store, tenant, batch.entries)
     report.added = await store.add(fresh)
