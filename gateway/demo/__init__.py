@@ -18,8 +18,8 @@ WINDOW = 16_384
 """Tokens: small, so that a conversation of minutes shows what takes hours with a large one."""
 SIGNALLED = 128
 """Plus the signal's number: the exit code, as shells count it."""
-LEAST_WINDOW = 8_192
-"""Under this the script's two parallel reads alone are too long for it."""
+LEAST_WINDOW = 4_096
+"""The smallest that chat models have had."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

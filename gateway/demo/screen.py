@@ -102,8 +102,8 @@ class Screen:
         self._print(
             Text(
                 f"Both sides were measured in this run ({report.seconds:.1f} s) by the scripted upstream, by {count}. "
-                "Billed: in fresh prompt tokens; a cached one counts 0.1, a written one 8. What the direct side would "
-                "have been billed had its window been large enough.",
+                "Billed: in fresh prompt tokens; a cached one counts 0.1, a written one 8. The direct bill takes what "
+                "was refused as if the window had been large enough; the other has the summaries in it.",
                 "dim",
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from tests.conftest import Launch
 from tests.support.raw_http import fetch
 
 FOLDER = Path(gateway.dashboard.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 BROWSER_S = 60.0
 
 READING = """\
@@ -82,12 +84,23 @@ def test_nothing_comes_from_elsewhere_or_breaks_the_policy() -> None:
         assert set(re.findall(r"https?://[^\s\"']+", text)) <= {"http://www.w3.org/2000/svg"}
 
 
-def test_every_metric_it_reads_is_one_that_there_is() -> None:
-    script = (FOLDER / "app.js").read_text(encoding="utf-8")
-    read = set(re.findall(r"\bgateway_[a-z_]+", script))
+@pytest.mark.parametrize("file", ["gateway/dashboard/app.js", "docs/grafana.json", "docs/dashboard.md"])
+def test_every_metric_they_read_is_one_that_there_is(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    read = {name.removesuffix("_bucket") for name in re.findall(r"\bgateway_[a-z_]+", text)}
     known = set(re.findall(r"^# HELP (\w+)", Metrics().render().decode(), re.MULTILINE))
     assert len(read) > 10
     assert read <= known
+
+
+def test_the_panels_are_whole() -> None:
+    board = json.loads((ROOT / "docs/grafana.json").read_text(encoding="utf-8"))
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"]) == 12
+    places = [panel["gridPos"] for panel in board["panels"]]
+    cells = [
+        (x, y) for at in places for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(cells) == len(set(cells)) and max(x for x, _ in cells) == 23, "side by side, on Grafana's 24 columns"
 
 
 @contextmanager
