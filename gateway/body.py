@@ -39,7 +39,7 @@ class Piece:
 
 
 def decode(raw: bytes) -> Json:
-    """The value of a JSON text, whole integers included; lone surrogates and NaN, which strict decoders refuse, pass."""
+    """The value of a JSON text, large integers whole; lone surrogates and NaN, which strict decoders refuse, pass."""
     try:
         return _ANY.decode(raw)
     except RecursionError:
@@ -65,7 +65,10 @@ class ChatBody:
     tail: bytes
     messages: list[bytes]
     leads: list[bytes]
+    """What stands before each message; of a body made by `extended` before the first two only."""
     close: bytes
+    span: tuple[int, int] = (-1, -1)
+    """Offsets in `raw` of the first message's beginning and the last one's end; -1 where they were not kept."""
     _decoded: dict[str, Json] = field(default_factory=dict)
 
     @classmethod
@@ -93,7 +96,55 @@ class ChatBody:
         for index, message in enumerate(messages):
             if message[:1] != b"{":
                 raise BadRequest("Each message must be an object.", param=f"messages[{index}]", code="invalid_type")
-        return cls(raw, fields, tail, messages, leads, close)
+        return cls(raw, fields, tail, messages, leads, close, _span(raw, fields, tail, leads, close))
+
+    def extended(self, raw: bytes) -> ChatBody | None:
+        """The body in `raw`, which is known to begin like this one, up to the end of its last message.
+
+        Only what follows is read. None where it has to be read as a whole: what follows can't stand there.
+        """
+        first, end = self.span
+        rest = raw[end:].lstrip()
+        if not rest.startswith((b",", b"]")):
+            return None
+        added = ChatBody._tail(b'{"messages":[' + (rest[1:] if rest.startswith(b",") else rest))
+        head: list[Piece] = []
+        for piece in self.fields:
+            if piece.name == "messages":
+                head.append(Piece("messages", piece.lead, b""))
+                break
+            head.append(piece)
+        if added is None or {piece.name for piece in head} & {piece.name for piece in added.fields[1:]}:
+            return None
+        last = len(raw) - len(added.tail) - sum(len(p.lead) + len(p.value) for p in added.fields[1:]) - len(added.close)
+        return ChatBody(
+            raw,
+            [*head, *added.fields[1:]],
+            added.tail,
+            self.messages + added.messages,
+            self.leads[:2] if len(self.leads) > 1 else [*self.leads, *_second(raw, end, added)],
+            added.close,
+            (first, last),
+        )
+
+    def without_bytes(self) -> ChatBody:
+        """What `extended` needs, for keeping: the body itself is let go."""
+        return ChatBody(b"", self.fields, self.tail, self.messages, self.leads[:2], self.close, self.span)
+
+    @staticmethod
+    def _tail(raw: bytes) -> ChatBody | None:
+        try:
+            if not raw.isascii():
+                raw.decode()
+            fields, tail = _cut_object(raw)
+        except (BadRequest, UnicodeDecodeError):
+            return None
+        if fields[0].name != "messages" or any(piece.name == "messages" for piece in fields[1:]):
+            return None
+        leads, messages, close = _cut_array(fields[0].value)
+        if any(message[:1] != b"{" for message in messages):
+            return None
+        return ChatBody(raw, fields, tail, messages, leads, close if messages else fields[0].value[1:])
 
     def get(self, name: str) -> Json:
         """The decoded value of a top-level field, or None where it is absent (or null)."""
@@ -123,6 +174,8 @@ class ChatBody:
             changes = {**(changes or {}), "messages": self._array(messages)}
         if not changes:
             return self.raw
+        if "messages" not in changes and self.span[0] >= 0:
+            changes = {**changes, "messages": self.leads[0] + self.raw[self.span[0] : self.span[1]] + self.close}
         last = {piece.name: index for index, piece in enumerate(self.fields)}
         parts: list[bytes] = []
         for index, piece in enumerate(self.fields):
@@ -138,6 +191,27 @@ class ChatBody:
     def _array(self, messages: Sequence[bytes]) -> bytes:
         separator = self.leads[1] if len(self.leads) > 1 else b","
         return self.leads[0] + separator.join(messages) + self.close
+
+
+def _span(raw: bytes, fields: list[Piece], tail: bytes, leads: list[bytes], close: bytes) -> tuple[int, int]:
+    """Where the messages stand in `raw`; -1 where the pieces are not all of it (a byte order mark), or stand twice."""
+    position = 0
+    found = (-1, -1)
+    for piece in fields:
+        position += len(piece.lead)
+        if piece.name == "messages":
+            if found[0] >= 0:
+                return -1, -1
+            found = position + len(leads[0]), position + len(piece.value) - len(close)
+        position += len(piece.value)
+    return found if position + len(tail) == len(raw) else (-1, -1)
+
+
+def _second(raw: bytes, end: int, added: ChatBody) -> list[bytes]:
+    """The lead of the second message, where the body before had but one."""
+    if not added.messages:
+        return []
+    return [raw[end : raw.index(added.messages[0], end)]]
 
 
 def with_field(raw: bytes, name: str, value: bytes) -> bytes:

@@ -11,17 +11,28 @@ from __future__ import annotations
 import asyncio
 import enum
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import structlog
+
 from gateway.body import decode, encode
+from gateway.errors import GatewayError
 from gateway.store.protocol import Decision, Store
 from gateway.tasks import Tasks
+
+log = structlog.get_logger(__name__)
 
 CONVERSATIONS_KEPT = 5_000
 """Conversations whose decisions stay in memory; the others are read from the store again."""
 KIND = "message"
+TIPS_KEPT = 8
+"""Of a conversation's newest requests: so many sub-agents may share a session before the store is asked again."""
+LOAD_S = 2.0
+"""How long a request waits for its conversation's decisions; after that it goes on without them."""
+LOAD_AGAIN_S = 30.0
+"""After a store failed, it is not asked for this conversation again for so long."""
 
 
 class Level(enum.IntEnum):
@@ -115,10 +126,32 @@ class Conversation:
     """User turns when a model last read it for facts."""
     scribed: int = 0
     """Messages of the conversation that the scribe has read."""
+    tips: deque[bytes] = field(default_factory=lambda: deque(maxlen=TIPS_KEPT))
+    """Chains of the last messages of the newest requests that came to this process."""
+    failed_load_at: float | None = None
+    """Monotonic time at which the store could not be read; None where all it had is here."""
+
+    version: int = 0
+    """Grows with every decision."""
 
     def record(self, chain: bytes) -> Record:
         """What was decided about the message."""
         return self.records.get(chain, EMPTY)
+
+    def missed(self, chains: Sequence[bytes], replies: Sequence[int]) -> bool:
+        """Whether turns of this history went elsewhere: to another replica, or to this one before its last start.
+
+        Args:
+            chains: of the request's messages.
+            replies: indices of its assistant messages. More than one since the newest turn seen here: one was missed.
+        """
+        if self.failed_load_at is not None:
+            return time.monotonic() - self.failed_load_at > LOAD_AGAIN_S
+        if not replies:
+            return False
+        known = set(self.tips)
+        newest = next((index for index in range(len(chains) - 1, -1, -1) if chains[index] in known), -1)
+        return sum(1 for index in replies if index > newest) > 1
 
 
 class Conversations:
@@ -131,26 +164,48 @@ class Conversations:
         self._kept: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
         self._loading: dict[tuple[str, str], asyncio.Task[Conversation]] = {}
 
-    async def get(self, tenant: str, session: str, *, fresh: bool = False) -> Conversation:
-        """The conversation; `fresh` says that it can't have any decisions yet, which saves the look into the store."""
-        key = (tenant, session)
-        found = self._kept.get(key)
-        if found is not None:
-            self._kept.move_to_end(key)
-            return found
-        if fresh:
-            return self._keep(Conversation(tenant, session))
-        task = self._loading.get(key)
-        if task is None:
-            task = self._loading[key] = asyncio.create_task(self._load(tenant, session))
-            task.add_done_callback(lambda _: self._loading.pop(key, None))
-        return await asyncio.shield(task)
+    async def get(self, tenant: str, session: str, chains: Sequence[bytes], replies: Sequence[int]) -> Conversation:
+        """The conversation, with all that was decided about this history, here or elsewhere.
+
+        Args:
+            chains: of the request's messages.
+            replies: indices of its assistant messages; without any there can't be decisions yet.
+        """
+        found = self._kept.get((tenant, session))
+        if found is None:
+            found = await self._loaded(tenant, session) if replies else self._keep(Conversation(tenant, session))
+        else:
+            self._kept.move_to_end((tenant, session))
+            if found.missed(chains, replies):
+                await self.refresh(found)
+        found.tips.append(chains[-1])
+        return found
+
+    async def refresh(self, conversation: Conversation) -> None:
+        """Read what the store has of it once more. A store that can't answer, or not soon, is done without."""
+        try:
+            async with asyncio.timeout(LOAD_S):
+                rows = await self._store.load_decisions(conversation.tenant, conversation.session)
+        except (GatewayError, TimeoutError) as error:
+            conversation.failed_load_at = time.monotonic()
+            log.warning("decisions could not be read, going on without", error=type(error).__name__)
+            return
+        conversation.failed_load_at = None
+        for row in rows:
+            if row.kind != KIND:
+                continue
+            record, here = Record.from_bytes(row.payload), conversation.records.get(row.chain)
+            if here != record and (here is None or record.level >= here.level):
+                conversation.records[row.chain] = record
+                conversation.version += 1
+            conversation.last_seen = max(conversation.last_seen, row.created)
 
     def decide(self, conversation: Conversation, changes: Mapping[bytes, Record]) -> None:
         """Keep decisions: at once in memory, soon in the store."""
         if not changes:
             return
         conversation.records.update(changes)
+        conversation.version += 1
         now = time.time()
         rows = [Decision(chain, KIND, record.to_bytes(), now) for chain, record in changes.items()]
         self._tasks.spawn("decisions", self._store.save_decisions(conversation.tenant, conversation.session, rows))
@@ -159,18 +214,28 @@ class Conversations:
         """Change some fields of one record and keep it."""
         self.decide(conversation, {chain: replace(conversation.record(chain), **changes)})  # type: ignore[arg-type]
 
+    def holds(self, conversation: Conversation) -> bool:
+        """Whether it is the one in memory, and not one that has been forgotten since."""
+        return self._kept.get((conversation.tenant, conversation.session)) is conversation
+
     def forget(self, tenant: str, sessions: Iterable[str] | None = None) -> None:
         """Drop what is in memory for a tenant, or for some of its sessions."""
         wanted = None if sessions is None else set(sessions)
         for key in [key for key in self._kept if key[0] == tenant and (wanted is None or key[1] in wanted)]:
             del self._kept[key]
 
+    async def _loaded(self, tenant: str, session: str) -> Conversation:
+        """Read from the store, once for all the requests that want it."""
+        key = (tenant, session)
+        task = self._loading.get(key)
+        if task is None:
+            task = self._loading[key] = asyncio.create_task(self._load(tenant, session))
+            task.add_done_callback(lambda _: self._loading.pop(key, None))
+        return await asyncio.shield(task)
+
     async def _load(self, tenant: str, session: str) -> Conversation:
         conversation = Conversation(tenant, session)
-        for decision in await self._store.load_decisions(tenant, session):
-            if decision.kind == KIND:
-                conversation.records[decision.chain] = Record.from_bytes(decision.payload)
-                conversation.last_seen = max(conversation.last_seen, decision.created)
+        await self.refresh(conversation)
         return self._keep(conversation)
 
     def _keep(self, conversation: Conversation) -> Conversation:

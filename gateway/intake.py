@@ -6,10 +6,12 @@ import time
 from collections.abc import Sequence
 
 from gateway.body import ChatBody
+from gateway.conversation import Conversation
 from gateway.cutting import lay
 from gateway.errors import BadRequest
 from gateway.limits import limits_for
-from gateway.message import Message, chain
+from gateway.message import chain
+from gateway.prefixes import Prefix, take_over, terms_of
 from gateway.services import Services
 from gateway.tenants import Caller, digest
 from gateway.turn import Item, Turn
@@ -49,23 +51,17 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
     Raises:
         GatewayError: what is wrong with the request, its key or its model.
     """
-    services.gatekeeper.admit(headers, "")
-    body = ChatBody.parse(raw)
-    model = body.get("model")
-    if not isinstance(model, str) or not model:
-        code = "invalid_type" if body.has("model") else "missing_required_parameter"
-        raise BadRequest("You must provide a model parameter: a string.", param="model", code=code)
-    user = body.get("user")
-    if user is not None and not isinstance(user, str):
-        raise BadRequest("'user' must be a string.", param="user", code="invalid_type")
-    caller = caller_of(services, headers, user or "")
+    known = services.prefixes.find(services.gatekeeper.admit(headers, "").key_hash, raw)
+    body = known.body.extended(raw) if known is not None else None
+    if body is None:
+        known, body = None, ChatBody.parse(raw)
+    model, caller = _model(body), _caller(services, headers, body)
     services.gatekeeper.allow(caller, model)
     route = services.router.routes(model)[0]
-    messages = [services.messages.read(message, index) for index, message in enumerate(body.messages)]
-    chains = _chains(messages)
-    session = header(headers, b"x-session-id") or _session(messages, chains)
-    fresh = not any(message.facts.role == "assistant" for message in messages)
-    conversation = await services.conversations.get(caller.tenant, session, fresh=fresh)
+    items = list(known.items) if known is not None else []
+    items += _items(services, body, len(items), items[-1].chain if items else ROOT)
+    derived = known.derived_session if known is not None else _session(items)
+    session = header(headers, b"x-session-id") or derived
     turn = Turn(
         request_id=request_id,
         caller=caller,
@@ -77,16 +73,71 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
         session=session,
         project=header(headers, b"x-memory-project"),
         bypass=_bypass(headers),
-        conversation=conversation,
-        items=[Item(at, message, message) for at, message in zip(chains, messages, strict=True)],
+        conversation=await _conversation(services, caller, session, items, known),
+        items=items,
         limits=limits_for(services.router.window(route), _max_output(body), services.settings.limits),
+        derived_session=derived,
     )
     services.counting.begin(turn)
-    turn.tokens_before = turn.tokens_after = turn.count()
+    _start_from(turn, known)
+    turn.tokens_before = turn.tokens_after = turn.calibrated(turn.before_tokens)
     now = time.time()
-    turn.idle_s = now - conversation.last_seen if conversation.last_seen else 0.0
-    conversation.last_seen = now
+    turn.idle_s = now - turn.conversation.last_seen if turn.conversation.last_seen else 0.0
+    turn.conversation.last_seen = now
     return turn
+
+
+def _model(body: ChatBody) -> str:
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        code = "invalid_type" if body.has("model") else "missing_required_parameter"
+        raise BadRequest("You must provide a model parameter: a string.", param="model", code=code)
+    return model
+
+
+def _caller(services: Services, headers: Sequence[tuple[bytes, bytes]], body: ChatBody) -> Caller:
+    user = body.get("user")
+    if user is not None and not isinstance(user, str):
+        raise BadRequest("'user' must be a string.", param="user", code="invalid_type")
+    return caller_of(services, headers, user or "")
+
+
+def _items(services: Services, body: ChatBody, first: int, at: bytes) -> list[Item]:
+    """The items for the messages from index `first` on, whose predecessors' chain is `at`."""
+    found: list[Item] = []
+    for index in range(first, len(body.messages)):
+        message = services.messages.read(body.messages[index], index)
+        at = chain(at, message.facts.identity)
+        found.append(Item(at, message, message))
+    return found
+
+
+async def _conversation(
+    services: Services, caller: Caller, session: str, items: list[Item], known: Prefix | None
+) -> Conversation:
+    """The conversation's decisions; read from the store where turns of it may have gone elsewhere."""
+    if known is not None and (known.conversation.tenant, known.conversation.session) == (caller.tenant, session):
+        since = len(known.items)
+        if services.conversations.holds(known.conversation) and known.conversation.failed_load_at is None:
+            if sum(1 for item in items[since:] if item.original.facts.role == "assistant") <= 1:
+                known.conversation.tips.append(items[-1].chain)
+                return known.conversation
+    replies = [index for index, item in enumerate(items) if item.original.facts.role == "assistant"]
+    return await services.conversations.get(caller.tenant, session, [item.chain for item in items], replies)
+
+
+def _start_from(turn: Turn, known: Prefix | None) -> None:
+    """Take over what an earlier turn settled; where it can't be, start over from the client's messages."""
+    since = len(known.items) if known is not None else 0
+    turn.before_tokens = known.before_tokens if known is not None else 0
+    turn.before_tokens += sum(turn.tokens_of(item.original) for item in turn.items[since:])
+    if known is None:
+        return
+    conversation = turn.conversation
+    if conversation is known.conversation and known.version == conversation.version and known.terms == terms_of(turn):
+        take_over(turn, known)
+    else:
+        turn.items = [Item(item.chain, item.original, item.original) for item in turn.items]
 
 
 def recall_cut(services: Services, turn: Turn) -> None:
@@ -94,7 +145,9 @@ def recall_cut(services: Services, turn: Turn) -> None:
     records = turn.conversation.records
     if not records:
         return
-    for index in range(len(turn.items) - 1, 0, -1):
+    if turn.cut is not None:
+        turn.actions["compact"] = "reused"
+    for index in range(len(turn.items) - 1, max(0, turn.settled - 1), -1):
         record = records.get(turn.items[index].chain)
         if record is not None and record.cut is not None:
             lay(turn, services.messages, index, record.cut)
@@ -102,15 +155,10 @@ def recall_cut(services: Services, turn: Turn) -> None:
             return
 
 
-def _chains(messages: Sequence[Message]) -> list[bytes]:
-    at = ROOT
-    return [at := chain(at, message.facts.identity) for message in messages]
-
-
-def _session(messages: Sequence[Message], chains: Sequence[bytes]) -> str:
+def _session(items: Sequence[Item]) -> str:
     """A name for the conversation: the hash of its first messages, up to the first of the user."""
-    first = next((index for index, message in enumerate(messages) if message.facts.role == "user"), 0)
-    return digest("session", chains[first].hex())
+    first = next((index for index, item in enumerate(items) if item.original.facts.role == "user"), 0)
+    return digest("session", items[first].chain.hex())
 
 
 def _bypass(headers: Sequence[tuple[bytes, bytes]]) -> frozenset[str]:

@@ -43,14 +43,18 @@ def _calls(message: Message) -> dict[str, tuple[str, str]]:
 
 
 def at_level(forms: Forms, turn: Turn, index: int, level: Level) -> Message:
-    """The form of an item at a level; what a level has no form for stays as it is sent now."""
+    """The form of an item at a level; what a level has no form for stays as it is sent now.
+
+    Made from the item's whole form and never from a shorter one, so that it comes out the same on a later turn, when
+    only the level is known.
+    """
     item = turn.items[index]
-    facts = item.original.facts
+    facts, whole = item.original.facts, item.whole or item.sent
     if facts.is_tool:
         if level is Level.SKELETON:
-            return forms.skeleton_of_result(item.sent, *call_of(turn, index))
+            return forms.skeleton_of_result(whole, *call_of(turn, index))
         if level is Level.SNIPPED:
-            return forms.snipped(item.sent)
+            return forms.snipped(whole)
     elif facts.calls and level is Level.SKELETON:
-        return forms.skeleton_of_call(item.sent)
+        return forms.skeleton_of_call(whole)
     return item.sent

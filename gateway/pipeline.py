@@ -95,7 +95,7 @@ class Pipeline:
             for stage in self.stages:
                 if isinstance(stage, Heal | Inject | Dialect):
                     await self._guarded(stage, turn)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as in `_guarded`
             self._failed(compact.name, turn, error)
             return None
         return self._checked(turn)
@@ -112,7 +112,7 @@ class Pipeline:
             await stage.run(turn)
         except asyncio.CancelledError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a stage does, the request goes on
             self._failed(stage.name, turn, error)
 
     def _failed(self, name: str, turn: Turn, error: Exception) -> None:
@@ -136,6 +136,9 @@ class Pipeline:
                 turn.records.clear()
                 turn.actions.clear()
                 return turn.body.raw
-        turn.tokens_after = turn.count(outgoing)
+        turn.tokens_after = turn.count() if turn.dialect is None else turn.count(outgoing)
+        if turn.encoding:
+            turn.tokens_before = turn.count([item.original for item in turn.items])
         self._services.conversations.decide(turn.conversation, turn.records)
+        self._services.prefixes.keep(turn)
         return turn.body.rebuild([message.raw for message in outgoing], turn.changes)

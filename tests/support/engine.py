@@ -119,7 +119,7 @@ class Engine:
     async def settled(self) -> None:
         """Wait until no background work is left."""
         async with asyncio.timeout(SETTLE_S):
-            while len(self.services.tasks):
+            while len(self.services.tasks):  # noqa: ASYNC110 - `Tasks` tells nobody when it is idle, nor should it
                 await asyncio.sleep(0.001)
 
     def restarted(self) -> Engine:
