@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import time
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ class Replay:
         """Send one turn; its reply's id, where it looks like the upstream's, and what went wrong, if anything."""
         body = orjson.dumps({"model": MODEL, "messages": messages})
         try:
-            status, raw = _post(f"{self.proxy_url}/v1/chat/completions", body, lane)
+            status, raw = post(f"{self.proxy_url}/v1/chat/completions", body, lane)
         except (OSError, http.client.HTTPException) as error:
             return None, f"{type(error).__name__}: {error}"
         if status != http.HTTPStatus.OK:
@@ -97,7 +98,7 @@ class Replay:
         return (identity if isinstance(identity, str) else None), ""
 
     def _steer(self, path: str, body: dict[str, Any]) -> Any:
-        status, raw = _post(self.upstream_url + path, orjson.dumps(body), "")
+        status, raw = post(self.upstream_url + path, orjson.dumps(body), "")
         if status != http.HTTPStatus.OK:
             raise RuntimeError(f"mock upstream, {path}: HTTP {status}: {raw[:200]!r}")
         return orjson.loads(raw)
@@ -121,13 +122,15 @@ def replay_baseline(
     return outcome
 
 
-def _post(url: str, body: bytes, key: str) -> tuple[int, bytes]:
+def post(url: str, body: bytes, key: str) -> tuple[int, bytes]:
     """One POST on a connection of its own: a proxy that closes idle ones must not look like one that fails."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=REQUEST_TIMEOUT_S)
     try:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-        connection.request("POST", parts.path, body, headers)
+        # A server may refuse a body before it has read it all: what it answered is still there to be read.
+        with contextlib.suppress(BrokenPipeError):
+            connection.request("POST", parts.path, body, headers)
         response = connection.getresponse()
         return response.status, response.read()
     finally:

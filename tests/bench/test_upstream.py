@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +18,7 @@ from bench.replay import strategies
 from bench.replay.conversations import LOGS, Conversation
 from bench.replay.counting import TokenCounter, load_encoding
 from bench.replay.proxies import free_port
-from bench.replay.runner import Replay, replay_baseline
+from bench.replay.runner import Replay, post, replay_baseline
 from bench.upstream import Upstream
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"cmd": "make"}'}}
@@ -163,6 +164,25 @@ def test_a_body_without_messages_is_refused_in_openai_s_shape(url: str) -> None:
     response = httpx.post(f"{url}/v1/chat/completions", content=b"{nonsense")
     assert response.status_code == 400
     assert response.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_a_refusal_sent_before_the_body_was_read_is_reported_as_such() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def refuse() -> None:
+            taken, _ = server.accept()
+            with taken:
+                taken.recv(1000)
+                taken.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 8\r\n\r\ntoo long")
+                taken.shutdown(socket.SHUT_RD)
+                while taken.recv(1 << 20):
+                    pass
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        status, body = post(f"http://127.0.0.1:{server.getsockname()[1]}/v1", b"x" * 20_000_000, "key")
+        thread.join(10)
+    assert (status, body) == (413, b"too long")
 
 
 def test_a_proxy_that_fails_is_reported_and_its_turns_are_lost(url: str) -> None:
