@@ -35,10 +35,9 @@ class GatewayError(Exception):
         self.headers: dict[str, str] = {}
 
     def body(self) -> bytes:
-        """The JSON document sent to the client."""
-        return orjson.dumps(
-            {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
-        )
+        """The JSON document sent to the client. What it quotes of a request may hold lone surrogates: they become `?`."""
+        message = self.message.encode("utf-8", "replace").decode()
+        return orjson.dumps({"error": {"message": message, "type": self.type, "param": self.param, "code": self.code}})
 
 
 class BadRequest(GatewayError):

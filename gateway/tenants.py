@@ -47,7 +47,9 @@ def credential(headers: Sequence[tuple[bytes, bytes]]) -> str:
         for key, value in headers:
             if key == name:
                 text = value.decode("latin-1").strip()
-                return text[7:].strip() if text[:7].lower() == "bearer " else text
+                text = text[6:].strip() if text[:7].lower() in ("bearer ", "bearer") else text
+                if text:
+                    return text
     return ""
 
 
