@@ -35,7 +35,7 @@ class GatewayError(Exception):
         self.headers: dict[str, str] = {}
 
     def body(self) -> bytes:
-        """The JSON document sent to the client. What it quotes of a request may hold lone surrogates: they become `?`."""
+        """The JSON document sent to the client; lone surrogates in what it quotes become `?`."""
         message = self.message.encode("utf-8", "replace").decode()
         return orjson.dumps({"error": {"message": message, "type": self.type, "param": self.param, "code": self.code}})
 
