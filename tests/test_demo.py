@@ -86,7 +86,10 @@ def test_what_was_told_is_remembered_and_only_by_whom(whole: dict[str, Any]) -> 
     assert "PostgreSQL 15" in again and "tabs" in again
     assert "钉钉" in second_again
     assert "PostgreSQL" not in second + second_again and "钉钉" not in first + again
-    assert whole["memories"]["kept"] >= 4
+    kept = {(turn["user"], line) for turn in whole["turns"] for line in turn["kept"]}
+    assert len(kept) == whole["memories"]["kept"]
+    assert ("林岚", "我喜欢用中文写提交信息。") in kept
+    assert {user for user, line in kept if "PostgreSQL" in line} == {"dana"}
 
 
 def test_as_text_for_a_log(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ class Turn:
     """Stage to what it did, from the gateway's response header."""
     remembered: list[str] = field(default_factory=list)
     """Lines of memory that this request had in its system message and the one before had not."""
+    kept: list[str] = field(default_factory=list)
+    """What the gateway has taken into its memory since this user's turn before, by its own listing."""
     milliseconds: float = 0.0
     error: str = ""
 
@@ -56,6 +58,7 @@ class Driver:
         import httpx
         from openai import DefaultHttpxClient, OpenAI
 
+        self._gateway_url = gateway_url
         self._upstream = upstream
         self._pause_s = pause_s
         self._http = httpx.Client(trust_env=False, timeout=TIMEOUT_S)
@@ -68,6 +71,7 @@ class Driver:
         )
         self._number = 0
         self._shown: set[str] = set()
+        self._kept: dict[str, set[str]] = {}
 
     def close(self) -> None:
         """Close the connections."""
@@ -109,6 +113,7 @@ class Driver:
             turn.after, turn.cached = arrived[-1].usage.prompt, arrived[-1].usage.cached
             turn.remembered = self._news(session, arrived[-1])
         self._send_direct(session, messages, turn)
+        turn.kept = self._newly_kept(session.user)
         return turn, reply
 
     def _ask(self, session: Session, messages: list[ChatMessage], turn: Turn) -> ChatMessage | None:
@@ -139,6 +144,16 @@ class Driver:
         news = [line for line in lines if line not in self._shown]
         self._shown.update(news)
         return news
+
+    def _newly_kept(self, user: str) -> list[str]:
+        """Oldest first. The scribe writes beside the requests: what a turn says is listed then or soon after."""
+        headers = {b"Authorization": f"Bearer {GATEWAY_KEY}".encode(), b"X-Memory-User": user.encode()}
+        answer = self._http.get(f"{self._gateway_url}/v1/memory/facts", headers=headers)
+        answer.raise_for_status()
+        known = self._kept.setdefault(user, set())
+        news = [entry["content"] for entry in answer.json()["data"] if entry["content"] not in known]
+        known.update(news)
+        return news[::-1]
 
     def _send_direct(self, session: Session, messages: list[ChatMessage], turn: Turn) -> None:
         body = {"model": MODEL, "messages": messages, "tools": session.tools}

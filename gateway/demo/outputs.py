@@ -76,9 +76,11 @@ def build(state: random.Random, lines: int) -> str:
     """A build log whose few errors stand in the middle."""
     out = []
     for number in range(lines):
-        unit, noun = state.choice(_UNITS), state.choice(_NOUNS)
-        size, seconds = state.randrange(900, 90_000), state.randrange(1, 4000) / 1000
-        out.append(f"[{number + 1}/{lines}] cc -O2 -c src/{unit}/{noun}_{number}.c: {size} bytes, {seconds:.3f} s")
+        unit, noun, verb = state.choice(_UNITS), state.choice(_NOUNS), state.choice(_VERBS)
+        other = state.choice(_UNITS)
+        out.append(
+            f"[{number + 1}/{lines}] compiling src/{unit}/{verb}_{noun}.c against the {other} headers, no warnings"
+        )
     at = lines // 2
     out[at : at + 1] = [
         "/usr/bin/ld: cannot find -lpq: No such file or directory",

@@ -12,7 +12,7 @@ from gateway.demo.drive import DIRECT_KEY, GATEWAY_KEY, Driver, Turn
 from gateway.demo.report import Report
 from gateway.demo.screen import Screen
 from gateway.demo.script import Session, load_sessions
-from gateway.demo.server import DemoGateway
+from gateway.demo.server import DemoGateway, GatewayFailed
 from gateway.demo.upstream import MODEL, ScriptedUpstream
 
 PAUSE_S = 0.08
@@ -29,9 +29,11 @@ def run(window: int, *, turns: int | None = None, paced: bool = True, show: bool
         show: print what happens.
 
     Raises:
-        GatewayFailed: it did not start.
+        GatewayFailed: it did not start, or stopped answering.
         OSError: no loopback port, or no temporary directory.
     """
+    import httpx
+
     started = time.perf_counter()
     sessions = load_sessions()
     total = min(turns or len(sessions) * 1_000, sum(session.requests for session in sessions))
@@ -53,6 +55,8 @@ def run(window: int, *, turns: int | None = None, paced: bool = True, show: bool
                     report.turns.append(turn)
                     screen.turn(turn)
                 samples = gateway.samples()
+            except httpx.HTTPError as error:
+                raise GatewayFailed(f"The gateway stopped answering ({error}):\n{gateway.log_tail()}") from error
             finally:
                 driver.close()
             gateway.stop()

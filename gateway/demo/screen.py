@@ -88,6 +88,8 @@ class Screen:
         self._print(line)
         for memory in turn.remembered:
             self._print(Text.assemble(("    remembered: ", "green"), memory))
+        for memory in turn.kept:
+            self._print(Text.assemble(("    kept: ", "green"), memory))
         if turn.error:
             self._print(Text(f"    {turn.error}", "bold red"))
 
