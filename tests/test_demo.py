@@ -97,7 +97,7 @@ def test_as_text_for_a_log(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\x1b" not in done.stdout and "\r" not in done.stdout
     assert done.stderr == ""
-    assert "  5 run pytest -v" in done.stdout and "  6 " not in done.stdout
+    assert "  5 run pytest -v" in done.stdout and "\n  6 " not in done.stdout
     assert "5 requests of 1 users" in done.stdout
     assert list(tmp_path.iterdir()) == [], "nothing is left behind, least of all in the user's own data"
 

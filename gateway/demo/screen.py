@@ -14,12 +14,12 @@ from gateway.demo.drive import Turn
 from gateway.demo.report import Bill, Report, actions_words, change, percent
 from gateway.demo.script import Session
 
-PLAIN_WIDTH = 120
+PLAIN_WIDTH = 140
 """Columns where the output is a file or a CI log."""
-NEWEST_WIDTH = 34
+NEWEST_WIDTH = 30
 STAGES = ("fold", "repeat", "spill", "snip", "microcompact", "compact", "memory")
 LEGEND = (
-    "tokens: as the agent sent it → as the model got it",
+    "tokens: as the agent sent it (red: over the window) → as the model got it; cached: by the model's prompt cache",
     "fold, repeat: loses nothing · spill: a huge result cut, kept aside whole · snip, microcompact: old results cut",
     "compact: a summary in place of old messages (new, made ahead, or reused) · memory: recalled into the instructions",
 )
@@ -70,6 +70,9 @@ class Screen:
         self._print(
             Text.assemble((f"{session.name}: ", "bold cyan"), (session.title, "cyan"), f" (user {session.user})")
         )
+        self._print(
+            Text(f"    {'what it brings':{NEWEST_WIDTH}} {'tokens':>8} → {'sent':<7} change  cached  stages", "dim")
+        )
 
     def turn(self, turn: Turn) -> None:
         """A request was answered, or was not."""
@@ -83,7 +86,7 @@ class Screen:
         line.append(" → ", "dim")
         line.append(f"{turn.after:6,d} ", "bold")
         line.append(f"{change(turn.before, turn.after):>6} ", "green" if turn.after < turn.before else "yellow")
-        line.append(f"{percent(turn.cached, turn.after):>5} cached  ", "dim")
+        line.append(f"{percent(turn.cached, turn.after):>7}  ", "dim")
         line.append(actions_words(turn.actions, STAGES), "magenta" if "compact" in turn.actions else "")
         self._print(line)
         for memory in turn.remembered:
