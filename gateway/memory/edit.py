@@ -119,6 +119,9 @@ class Editor:
             raise refused(verdict.reason)
         if "content" in changes:
             changes |= await self._restated(changed)
+        elif changed.project != entry.project and entry.key.endswith(f"@{entry.project}"):
+            base = entry.key.removesuffix(f"@{entry.project}")
+            changes["key"] = f"{base}@{changed.project}" if changed.project else base
         return await self._written(entry, changes, now)
 
     async def approve(self, entry: MemoryEntry, now: float) -> MemoryEntry | None:
@@ -138,7 +141,7 @@ class Editor:
         """The fields that follow from an entry's content."""
         found = await asyncio.to_thread(extract_rules, entry.content)
         proposal = found[0] if len(found) == 1 else Proposal("fact", entry.content)
-        key, value = entry_key(dataclasses.replace(proposal, content=entry.content), entry.project)
+        key, value = _still(entry) or entry_key(dataclasses.replace(proposal, content=entry.content), entry.project)
         restated: dict[str, object] = {
             "token_count": text_tokens(entry.content),
             "language": language_of(entry.content),
@@ -158,6 +161,15 @@ class Editor:
         if live and rival is not None and rival.id != entry.id:
             await self._store.update(entry.tenant, rival.id, valid_to=now, superseded_by=entry.id)
         return written
+
+
+def _still(entry: MemoryEntry) -> tuple[str, str] | None:
+    """Key and value where the content is still `key: value` for the key that the entry has had; else None."""
+    name, colon, value = (part.strip() for part in entry.content.partition(":"))
+    base = entry.key.removesuffix(f"@{entry.project}") if entry.project else entry.key
+    if not (colon and name and value and base) or preference_key(name, value) != base:
+        return None
+    return entry.key, entry_key(_preference(name, value, entry.project), entry.project)[1]
 
 
 def _preference(key: str, value: str, project: str) -> Proposal:
