@@ -13,6 +13,7 @@ import structlog
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.routing import Route as Path
+from starlette.types import Receive, Scope, Send
 
 from gateway import logs
 from gateway.api.admin import Admin
@@ -29,6 +30,7 @@ from gateway.memory.service import MemoryService
 from gateway.message import Messages
 from gateway.metrics import Metrics
 from gateway.pipeline import Pipeline
+from gateway.prefixes import Prefixes
 from gateway.services import Services
 from gateway.settings import Settings
 from gateway.store.open import open_store
@@ -50,6 +52,7 @@ GRACE_S = 600
 """How long shutdown waits for streams in flight."""
 MULTIPROCESS_DIR = "PROMETHEUS_MULTIPROC_DIR"
 """prometheus-client's own variable, read by the workers when they import it."""
+CHAT = "/v1/chat/completions"
 ANY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 WARM_ENCODING = "o200k_base"
 
@@ -88,22 +91,46 @@ async def build(settings: Settings, *, multiprocess: bool = False) -> Services:
         counting=counting,
         forms=Forms(settings, messages),
         conversations=Conversations(store, tasks),
+        prefixes=Prefixes(),
         summariser=summariser,
         memory=MemoryService(settings, store, router, upstreams, metrics),
     )
 
 
-def create_app(settings: Settings, *, multiprocess: bool = False) -> Starlette:
+class FrontDoor:
+    """The ASGI application: chat requests go straight to their endpoint, all else through Starlette's router.
+
+    Starlette's middleware and routing cost more than a tenth of a small request; the endpoint handles its own errors.
+    """
+
+    def __init__(self, settings: Settings, *, multiprocess: bool = False) -> None:
+        self.chat: ChatEndpoint | None = None
+        self._app = Starlette(lifespan=_lifespan(settings, self, multiprocess))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or run the lifespan."""
+        if self.chat is not None and scope.get("path") == CHAT and scope.get("method") == "POST":
+            await self.chat(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def create_app(settings: Settings, *, multiprocess: bool = False) -> FrontDoor:
     """The ASGI application; everything that needs an event loop is built when its lifespan begins."""
-    return Starlette(lifespan=_lifespan(settings, multiprocess))
+    return FrontDoor(settings, multiprocess=multiprocess)
 
 
-def _lifespan(settings: Settings, multiprocess: bool) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    settings: Settings, door: FrontDoor, multiprocess: bool
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         services = await build(settings, multiprocess=multiprocess)
         scribe = Scribe(services)
-        app.router.routes.extend(routes(services, scribe))
+        pipeline = Pipeline(services)
+        chat = ChatEndpoint(services, pipeline, Forwarder(services, pipeline), scribe)
+        app.router.routes.extend(routes(services, scribe, chat))
+        door.chat = chat
         _warm(services)
         scribe.start()
         try:
@@ -118,16 +145,11 @@ def _lifespan(settings: Settings, multiprocess: bool) -> Callable[[Starlette], A
     return lifespan
 
 
-def routes(services: Services, scribe: Scribe) -> list[BaseRoute]:
+def routes(services: Services, scribe: Scribe, chat: ChatEndpoint) -> list[BaseRoute]:
     """Which path leads where."""
-    pipeline = Pipeline(services)
     admin = Admin(services)
     paths: list[BaseRoute] = [
-        Path(
-            "/v1/chat/completions",
-            ChatEndpoint(services, pipeline, Forwarder(services, pipeline), scribe),
-            methods=["POST"],
-        ),
+        Path(CHAT, chat, methods=["POST"]),
         Path("/healthz", admin.healthz),
         Path("/readyz", admin.readyz),
     ]
@@ -148,7 +170,7 @@ def _warm(services: Services) -> None:
         spawn("import litellm", provider.warm())
 
 
-def _worker(settings: Settings, *, multiprocess: bool) -> Starlette:
+def _worker(settings: Settings, *, multiprocess: bool) -> FrontDoor:
     """Runs in the process that serves, which with several workers is not the one that was started."""
     logs.configure()
     return create_app(settings, multiprocess=multiprocess)
@@ -169,6 +191,7 @@ def serve(settings: Settings, workers: int = 1) -> None:
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )

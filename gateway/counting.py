@@ -73,6 +73,7 @@ class Counting:
             self._fixed.put(key, exact)
         turn.fixed_tokens = exact
         turn.encoding = name
+        turn.changed()
         turn.ratio = self.calibration.ratio(turn.route.name, _exact_key(turn.model))
 
     async def exact(self, messages: list[Message], name: str, family: str) -> None:

@@ -73,6 +73,8 @@ class Facts:
     """The id of the call that it answers, where its role is `tool` (or `function`)."""
     size: int
     """Characters of text in its content."""
+    lines: int
+    """Line breaks in its raw JSON."""
     has_image: bool
     precise: dict[tuple[str, str], int] = field(default_factory=dict)
     """Exact counts made so far, by (encoding, family)."""
@@ -159,6 +161,7 @@ class Messages:
             calls=tuple(str(as_object(call).get("id") or "") for call in calls) if isinstance(calls, list) else (),
             reply_to=str(data.get("tool_call_id") or "") if role in ("tool", "function") else "",
             size=len(text_of(data)),
+            lines=raw.count(b"\\n"),
             has_image=_has_image(data),
         )
 

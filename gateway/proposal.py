@@ -73,7 +73,7 @@ class Proposal:
         """Do it, and have it remembered."""
         for index, (level, message) in self.changes.items():
             item = self.turn.items[index]
-            item.sent, item.level = message, level
+            self.turn.put(index, message, level, item.whole or item.sent)
             self.turn.records[item.chain] = replace(self.turn.record(item), level=level, text=None)
         for level, stage in ((Level.SNIPPED, "snip"), (Level.SKELETON, "microcompact")):
             self.turn.act(stage, sum(1 for found, _ in self.changes.values() if found is level))

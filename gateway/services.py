@@ -10,6 +10,7 @@ from gateway.forms import Forms
 from gateway.memory.service import MemoryService
 from gateway.message import Messages
 from gateway.metrics import Metrics
+from gateway.prefixes import Prefixes
 from gateway.settings import Settings
 from gateway.store.protocol import Store
 from gateway.summarise import Summariser
@@ -34,5 +35,6 @@ class Services:
     counting: Counting
     forms: Forms
     conversations: Conversations
+    prefixes: Prefixes
     summariser: Summariser
     memory: MemoryService

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Item:
-    """One of the client's messages, and the form in which it is sent."""
+    """One of the client's messages, and the form in which it is sent. Shared between turns: never changed in place."""
 
     chain: bytes
     """Hash of the conversation up to and including this message."""
@@ -29,7 +29,7 @@ class Item:
     sent: Message
     level: Level = Level.WHOLE
     whole: Message | None = None
-    """Its form before a pointer to an earlier result, or a shorter form, took its place; None where none did."""
+    """Its folded, budgeted form, before a pointer or a level took its place; None where none did."""
 
 
 @dataclass(slots=True)
@@ -51,6 +51,12 @@ class Turn:
     conversation: Conversation
     items: list[Item]
     limits: Limits
+    settled: int = 0
+    """Items before this index stand as an earlier turn left them; only the others are new to the stages."""
+    derived_session: str = ""
+    """The session's name by the conversation's first messages, whatever a header says."""
+    before_tokens: int = 0
+    """Uncalibrated tokens of the client's messages."""
     fixed_tokens: int = 0
     """Tools, schemas and what else is not a message, uncalibrated."""
     ratio: float = 1.0
@@ -85,6 +91,8 @@ class Turn:
     """A new cut was made on this turn: the upstream's cache is lost from the system message on."""
     proposal: Proposal | None = None
     """What snip and microcompact would do, where that is not enough by itself."""
+    sum: int | None = None
+    """Uncalibrated tokens of all that is sent, the fixed part apart; None where it has to be counted."""
     recall: asyncio.Task[Recalled] | None = None
     """Under way since the turn began, where this turn asks for memories."""
     recall_by: float = 0.0
@@ -105,6 +113,21 @@ class Turn:
         found = self.records.get(item.chain)
         return found if found is not None else self.conversation.record(item.chain)
 
+    def recount_actions(self) -> None:
+        """Count anew what was done to messages that are still sent, once others have been cut away."""
+        items = [self.items[index] for index in self.standing()]
+        changed = [item for item in items if item.level is Level.WHOLE and item.sent is not item.original]
+        done = {
+            "fold": sum(1 for item in changed if item.original.facts.is_tool and item.whole is None),
+            "repeat": sum(1 for item in changed if item.whole is not None),
+            "cut": sum(1 for item in changed if not item.original.facts.is_tool),
+            "snip": sum(1 for item in items if item.level is Level.SNIPPED),
+            "microcompact": sum(1 for item in items if item.level is Level.SKELETON),
+        }
+        for stage in done:
+            self.actions.pop(stage, None)
+        self.actions.update({stage: count for stage, count in done.items() if count})
+
     def frozen(self) -> Turn:
         """A copy that stays as the turn is now, for work in the background."""
         return replace(
@@ -115,6 +138,29 @@ class Turn:
             recall=None,
             proposal=None,
         )
+
+    def put(self, index: int, sent: Message, level: Level | None = None, whole: Message | None = None) -> None:
+        """Send the item in another form; `whole` stays what it was where none is given."""
+        item = self.items[index]
+        if self.sum is not None:
+            self.sum += self.tokens_of(sent) - self.tokens_of(item.sent) if self._stands(index) else 0
+        self.items[index] = Item(
+            item.chain,
+            item.original,
+            sent,
+            item.level if level is None else level,
+            item.whole if whole is None else whole,
+        )
+
+    def changed(self) -> None:
+        """To be called when what is sent has changed otherwise than by `put`: the sum is counted anew."""
+        self.sum = None
+
+    def fresh(self) -> Sequence[int]:
+        """Indices of the items that are sent and that no earlier turn settled."""
+        if not self.settled:
+            return self.standing()
+        return range(max(self.settled, self.cut_at), len(self.items))
 
     def act(self, stage: str, count: int) -> None:
         """Count what a stage did to how many messages."""
@@ -151,10 +197,22 @@ class Turn:
 
     def count(self, messages: list[Message] | None = None) -> int:
         """Calibrated tokens of `messages` (of all that is sent now, where None) and of the fixed part."""
-        total = self.fixed_tokens
-        for message in self.outgoing() if messages is None else messages:
-            total += self.tokens_of(message)
-        return int(total * self.ratio + 0.5)
+        if messages is not None:
+            total = sum(map(self.tokens_of, messages))
+        else:
+            if self.sum is None:
+                self.sum = sum(map(self.tokens_of, self.outgoing()))
+            total = self.sum
+        return self.calibrated(total)
+
+    def calibrated(self, tokens: int) -> int:
+        """Tokens of messages, with the fixed part, by the calibrated count."""
+        return int((self.fixed_tokens + tokens) * self.ratio + 0.5)
+
+    def _stands(self, index: int) -> bool:
+        if self.system is not None and index == 0 and self.items[0].original.facts.is_instruction:
+            return False
+        return self.cut is None or index >= self.cut_at or index in self.cut.before or index in self.cut.after
 
     def tokens_of(self, message: Message) -> int:
         """Uncalibrated tokens of one message, exact where it has been counted exactly."""

@@ -127,6 +127,7 @@ class SlashCommands:
         ]
         await s.store.save_decisions(tenant, session, blank)
         s.conversations.forget(tenant, [session])
+        s.prefixes.forget(tenant)
         kept = "" if report is None else f" New facts kept: {len(report.kept)}."
         return f"Cleared the state of this conversation ({gone} notes).{kept} Long-term memory stays."
 

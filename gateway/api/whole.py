@@ -80,8 +80,10 @@ class Whole:
             )
         await _settled()
         self._services.conversations.forget(asked.tenant)
+        self._services.prefixes.forget(asked.tenant)
         gone = await self._services.store.erase(asked.tenant)
         self._services.conversations.forget(asked.tenant)
+        self._services.prefixes.forget(asked.tenant)
         return answer({"object": "memory.erased", "entries": gone})
 
     async def stats(self, asked: Asked) -> Answered:

@@ -19,7 +19,7 @@ from gateway.forms import Forms, spill_id
 from gateway.memory.service import MemoryService
 from gateway.message import Messages
 from gateway.metrics import Metrics
-from gateway.prompts import evicted_message
+from gateway.prompts import EVICTED_LABEL, evicted_message
 from gateway.proposal import Proposal
 from gateway.rounds import recent_start
 from gateway.settings import Settings
@@ -124,6 +124,8 @@ class Compact:
 
         The largest texts lose their middles, which go to the spill: a cut request is of more use than a refused one.
         """
+        replies = (i for i, item in enumerate(turn.items) if item.original.facts.role == "assistant")
+        newest = max(replies, default=-1) + 1
         texts = [i for i in turn.standing() if not turn.items[i].original.facts.is_instruction]
         for index in sorted(texts, key=lambda i: -turn.tokens_of(turn.items[i].sent)):
             over = turn.count() - turn.limits.hard
@@ -136,7 +138,8 @@ class Compact:
             if short is item.sent:
                 continue
             self._counting.recount(turn, [short])
-            item.sent = short
+            turn.put(index, short)
+            turn.rewritten = turn.rewritten or index < newest
             turn.records[item.chain] = replace(turn.record(item), text=short.text)
             turn.act("cut", 1)
             for name, text in gone:
@@ -220,6 +223,7 @@ class Compact:
         least = 1 if before > turn.limits.hard else turn.limits.min_gain
         if before - turn.count() < least:
             turn.cut, turn.cut_at, turn.summary, turn.mids = old
+            turn.changed()
             return False
         self._remember(turn, place, cut, how)
         return True
@@ -231,24 +235,29 @@ class Compact:
             if index < place.at and index not in (*place.before, *place.after)
         ]
         text = "\n\n".join(written(item.original) for item in gone)
-        tokens = sum(turn.tokens_of(item.sent) for item in gone)
-        where = ""
-        if self._settings.spill.enabled:
-            name = spill_id(text)
-            self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
-            where = f"/v1/memory/spill/{name}"
-        earlier = f"{turn.cut.summary}\n\n" if turn.cut is not None and turn.cut.summarised else ""
-        line = evicted_message(len(gone), int(tokens * turn.ratio), where)
-        cut = Cut(earlier + line, place.before, place.after, summarised=bool(earlier))
+        before, old = turn.count(), (turn.cut, turn.cut_at, turn.summary, dict(turn.mids))
+        name = spill_id(text) if self._settings.spill.enabled else ""
+        tokens = int(sum(turn.tokens_of(item.sent) for item in gone) * turn.ratio)
+        line = evicted_message(len(gone), tokens, f"/v1/memory/spill/{name}" if name else "")
+        summary = turn.cut.summary.split(f"\n\n{EVICTED_LABEL}")[0] if turn.cut and turn.cut.summarised else ""
+        text_left = f"{summary}\n\n{line}" if summary else line
+        cut = Cut(text_left, place.before, place.after, summarised=bool(summary))
         lay(turn, self._messages, place.at, cut)
         if turn.summary is not None:
             self._counting.recount(turn, [turn.summary])
+        if turn.count() >= before:  # the line that says what went is longer than what would go
+            turn.cut, turn.cut_at, turn.summary, turn.mids = old
+            turn.changed()
+            return
+        if name:
+            self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
         self._remember(turn, place, cut, "evicted")
 
     def _remember(self, turn: Turn, place: Place, cut: Cut, how: str) -> None:
         chain = turn.items[place.at].chain
         turn.records[chain] = replace(turn.record(turn.items[place.at]), cut=cut)
         turn.conversation.compacted_at = time.time()
+        turn.recount_actions()
         turn.actions[self.name] = how
         turn.proposal, turn.over, turn.compacted, turn.rewritten = None, False, True, True
         self._metrics.compactions.labels(how).inc()

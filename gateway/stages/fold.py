@@ -31,7 +31,7 @@ class Fold:
         if not self._settings.enabled:
             return
         count = 0
-        for index in turn.standing():
+        for index in turn.fresh():
             item = turn.items[index]
             if not item.original.facts.is_tool:
                 continue
@@ -42,7 +42,7 @@ class Fold:
             else:
                 folded = self._forms.folded(message, quotable=quotable)
             if folded is not message:
-                item.sent = folded
+                turn.put(index, folded)
                 count += 1
         turn.act(self.name, count)
 

@@ -9,7 +9,7 @@ from gateway.counting import Counting
 from gateway.forms import Forms
 from gateway.levels import at_level
 from gateway.repeating import Repeats
-from gateway.turn import Turn
+from gateway.turn import Item, Turn
 
 
 class Heal:
@@ -34,11 +34,14 @@ class Heal:
             whole = item.whole
             short = await self._repeats.shorter(turn, index, whole)
             level = Level.WHOLE
-            item.sent = whole if short is None else self._forms.with_text(whole, short)
-            item.whole = whole if short is not None else None
-            self._counting.recount(turn, [item.sent])
-            if short is None and turn.count() > turn.limits.hard:
-                level = Level.SNIPPED
-                item.sent = at_level(self._forms, turn, index, level)
-                item.level = level
+            if short is not None:
+                made = self._forms.with_text(whole, short)
+                self._counting.recount(turn, [made])
+                turn.put(index, made)
+            else:
+                turn.items[index] = Item(item.chain, item.original, item.sent)
+                turn.put(index, whole)
+                if turn.count() > turn.limits.hard:
+                    level = Level.SNIPPED
+                    turn.put(index, at_level(self._forms, turn, index, level), level, whole)
             turn.records[item.chain] = replace(turn.record(item), text=short, level=level)

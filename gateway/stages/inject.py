@@ -83,6 +83,7 @@ class Inject:
         self._record(turn, Pin(block, recalled.ids))
         if block or turn.system is not None:
             turn.system = with_block(self._messages, turn.items[0].original, block) if block else None
+            turn.changed()
 
     def _pin_before(self, turn: Turn, recalled: Recalled) -> None:
         room = self._room(turn)
@@ -90,6 +91,7 @@ class Inject:
         if block:
             self._record(turn, Pin(block, recalled.ids, mid=True))
             turn.mids[len(turn.items) - 1] = mid_message(self._messages, block)
+            turn.changed()
 
     def _room(self, turn: Turn) -> int:
         """Tokens that the block may take: its share, and never what would push the request over its limit."""

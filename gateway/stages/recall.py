@@ -50,7 +50,8 @@ class Recall:
         records = turn.conversation.records
         if not records:
             return
-        for index, item in enumerate(turn.items):
+        for index in range(turn.settled, len(turn.items)):
+            item = turn.items[index]
             record = records.get(item.chain)
             if record is None or record.pin is None:
                 continue
@@ -60,3 +61,4 @@ class Recall:
                 turn.mids[index] = mid_message(self._messages, record.pin.block)
         if turn.pinned is not None and turn.pinned.block:
             turn.system = with_block(self._messages, turn.items[0].original, turn.pinned.block)
+        turn.changed()

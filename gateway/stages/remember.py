@@ -22,21 +22,15 @@ class Remember:
         if not turn.conversation.records:
             return
         counts = {Level.SNIPPED: 0, Level.SKELETON: 0}
-        for index in turn.standing():
+        for index in turn.fresh():
             item = turn.items[index]
             record = turn.conversation.record(item.chain)
-            if record.level is Level.WHOLE:
-                if record.text is not None:
-                    is_pointer = item.original.facts.is_tool
-                    item.whole = item.sent if is_pointer else None
-                    item.sent = self._forms.with_text(item.sent, record.text)
-                    turn.act("repeat" if is_pointer else "cut", 1)
-                continue
-            item.whole = item.sent
-            item.sent = at_level(self._forms, turn, index, record.level)
-            item.level = record.level
-            if record.text is not None:
-                item.sent = self._forms.with_text(item.sent, record.text)
-            counts[record.level] += 1
+            if record.level is not Level.WHOLE:
+                turn.put(index, at_level(self._forms, turn, index, record.level), record.level, item.sent)
+                counts[record.level] += 1
+            elif record.text is not None:
+                is_pointer = item.original.facts.is_tool
+                turn.put(index, self._forms.with_text(item.sent, record.text), whole=item.sent if is_pointer else None)
+                turn.act("repeat" if is_pointer else "cut", 1)
         turn.act("snip", counts[Level.SNIPPED])
         turn.act("microcompact", counts[Level.SKELETON])

@@ -38,7 +38,6 @@ class Repeat:
                 continue
             short = await self._repeats.shorter(turn, index, item.sent)
             if short is not None:
-                item.whole = item.sent
-                item.sent = self._forms.with_text(item.sent, short)
+                turn.put(index, self._forms.with_text(item.sent, short), whole=item.sent)
                 turn.records[item.chain] = replace(turn.record(item), text=short)
                 turn.act(self.name, 1)

@@ -39,14 +39,14 @@ class Spill:
             return
         most = self.budget(turn.limits.window)
         count = 0
-        for index in turn.standing():
+        for index in turn.fresh():
             item = turn.items[index]
             facts = item.sent.facts
-            if not facts.is_tool or not self._may_be_over(item.sent.raw, facts.size, most):
+            if not facts.is_tool or not (facts.size > most or facts.lines > self._settings.max_lines):
                 continue
             cut = await self._cut(turn, index, most)
             if cut.message is not item.sent:
-                item.sent = cut.message
+                turn.put(index, cut.message)
                 count += 1
                 self._keep(turn, cut)
         turn.act(self.name, count)
@@ -55,9 +55,6 @@ class Spill:
         """Characters that one tool result may have, for a window in tokens."""
         share = int(self._settings.max_share * window) * CHARS_PER_TOKEN
         return min(max(self._settings.max_chars, share), int(LARGEST_SHARE * window) * CHARS_PER_TOKEN)
-
-    def _may_be_over(self, raw: bytes, size: int, most: int) -> bool:
-        return size > most or (size > self._settings.max_lines and raw.count(b"\\n") > self._settings.max_lines)
 
     async def _cut(self, turn: Turn, index: int, most: int) -> Spilled:
         message = turn.items[index].sent

@@ -1,0 +1,157 @@
+"""Knows a conversation again by its first bytes, so that a turn costs what is new in it.
+
+A client sends its whole history each turn, the same bytes and some more. What was worked out of these bytes on the turn
+before (how they are cut, counted, hashed, in which form each message is sent) is kept under their hash: one pass of
+xxh3 over the body stands in for parsing it. Everything here can be forgotten at any time; it is then worked out again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import xxhash
+
+from gateway.body import ChatBody
+from gateway.conversation import Conversation, Cut, Pin
+from gateway.message import Message
+from gateway.turn import Item, Turn
+
+PREFIX_BYTES = 128 * 1024 * 1024
+"""Of bodies kept, over all conversations."""
+LEAST_BYTES = 2_048
+"""A shorter body is parsed faster than found."""
+HEAD_BYTES = 1_024
+SAMPLE_BYTES = 64
+FIRST_SAMPLE = 11
+"""The body's beginning is sampled at its first bytes and at 2^11, 2^12 … bytes."""
+HALVINGS = 3
+"""A prefix is found again while it is at least an eighth of the new body."""
+SAME_SAMPLE = 6
+"""Conversations kept that look alike in the sample."""
+
+
+@dataclass(slots=True)
+class Prefix:
+    """A body as it was, up to the end of its last message, and what became of it."""
+
+    digest: bytes
+    body: ChatBody
+    """Without its bytes: what is needed to read a body that goes on from it."""
+    size: int
+    items: list[Item]
+    conversation: Conversation
+    version: int
+    """Of the conversation's decisions when the items were settled."""
+    terms: tuple[object, ...]
+    """Upstream, window and bypass they were settled for; others need other forms."""
+    derived_session: str
+    before_tokens: int
+    sum: int | None
+    cut: Cut | None
+    cut_at: int
+    summary: Message | None
+    pinned: Pin | None
+    mids: dict[int, Message]
+    system: Message | None
+    actions: dict[str, int | str]
+
+
+class Prefixes:
+    """The prefixes at hand, the longest unused forgotten first."""
+
+    def __init__(self, limit: int = PREFIX_BYTES) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._kept: OrderedDict[tuple[str, bytes], list[Prefix]] = OrderedDict()
+
+    def find(self, key_hash: str, raw: bytes) -> Prefix | None:
+        """What is known of a body that begins like `raw`: the longest known beginning."""
+        if len(raw) < LEAST_BYTES:
+            return None
+        top = len(raw).bit_length() - 1
+        for power in range(top, max(FIRST_SAMPLE, top - HALVINGS) - 1, -1):
+            key = (key_hash, _sample(raw, power))
+            for prefix in reversed(self._kept.get(key, ())):
+                end = prefix.body.span[1]
+                if end <= len(raw) and xxhash.xxh3_128_digest(memoryview(raw)[:end]) == prefix.digest:
+                    self._kept.move_to_end(key)
+                    return prefix
+        return None
+
+    def keep(self, turn: Turn) -> None:
+        """Remember a turn once its stages have run."""
+        body = turn.body
+        end = body.span[1]
+        if end < LEAST_BYTES:
+            return
+        prefix = Prefix(
+            xxhash.xxh3_128_digest(memoryview(body.raw)[:end]),
+            body.without_bytes(),
+            end,
+            list(turn.items),
+            turn.conversation,
+            turn.conversation.version,
+            terms_of(turn),
+            turn.derived_session,
+            turn.before_tokens,
+            None if turn.encoding else turn.sum,
+            turn.cut,
+            turn.cut_at,
+            turn.summary,
+            turn.pinned,
+            dict(turn.mids),
+            turn.system,
+            {stage: what for stage, what in turn.actions.items() if isinstance(what, int) and stage != "memory"},
+        )
+        key = (turn.caller.key_hash, _sample(body.raw, end.bit_length() - 1))
+        alike = self._kept.setdefault(key, [])
+        alike[:] = [old for old in alike if not self._replaces(prefix, old)] + [prefix]
+        if len(alike) > SAME_SAMPLE:
+            self._bytes -= alike.pop(0).size
+        self._kept.move_to_end(key)
+        self._bytes += end
+        while self._bytes > self._limit and self._kept:
+            _, gone = self._kept.popitem(last=False)
+            self._bytes -= sum(old.size for old in gone)
+
+    def forget(self, tenant: str) -> None:
+        """Drop all that is kept of a tenant."""
+        for key, alike in list(self._kept.items()):
+            left = [old for old in alike if old.conversation.tenant != tenant]
+            self._bytes -= sum(old.size for old in alike) - sum(old.size for old in left)
+            if left:
+                self._kept[key] = left
+            else:
+                del self._kept[key]
+
+    def _replaces(self, new: Prefix, old: Prefix) -> bool:
+        """Whether the old one is a beginning of the new one, by its last message's chain."""
+        index = len(old.items) - 1
+        gone = index < len(new.items) and new.items[index].chain == old.items[index].chain
+        if gone:
+            self._bytes -= old.size
+        return gone
+
+
+def terms_of(turn: Turn) -> tuple[object, ...]:
+    """What the settled forms of a turn depend on beside its messages."""
+    return turn.route, turn.limits.window, turn.bypass, turn.family
+
+
+def take_over(turn: Turn, prefix: Prefix) -> None:
+    """Let a turn go on from where the prefix was left."""
+    turn.items[: len(prefix.items)] = prefix.items
+    turn.settled = len(prefix.items)
+    turn.cut, turn.cut_at, turn.summary = prefix.cut, prefix.cut_at, prefix.summary
+    turn.pinned, turn.mids, turn.system = prefix.pinned, dict(prefix.mids), prefix.system
+    turn.actions.update(prefix.actions)
+    if prefix.sum is not None:
+        turn.sum = prefix.sum + sum(turn.tokens_of(item.sent) for item in turn.items[turn.settled :])
+
+
+def _sample(raw: bytes, power: int) -> bytes:
+    """A hash of some bytes among the first `2 ** power`."""
+    parts = [raw[:HEAD_BYTES]]
+    parts += [raw[1 << at : (1 << at) + SAMPLE_BYTES] for at in range(FIRST_SAMPLE, power)]
+    return xxhash.xxh3_128_digest(b"".join(parts))
