@@ -237,7 +237,7 @@ async def recall_table(dialogues: Sequence[Dialogue], embeddings: bool) -> None:
             "**gateway**": lambda dialogue: by_retriever(retriever, dialogue),
         }
         if embeddings:
-            index = VectorIndex(LocalEmbedder())
+            index = VectorIndex(LocalEmbedder(), timeout_s=60.0)
             for dialogue in dialogues:
                 while await index.catch_up(store, dialogue.name):
                     pass

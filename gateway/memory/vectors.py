@@ -129,14 +129,15 @@ class Near:
 class VectorIndex:
     """Keeps a store's vectors of one embedder up to date and searches them."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, timeout_s: float = EMBED_TIMEOUT_S) -> None:
         self._embedder = embedder
+        self._timeout_s = timeout_s
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     async def nearest(self, store: Store, tenant: str, query: str, limit: int, scopes: Sequence[str]) -> list[Near]:
         """The tenant's entries by cosine, best first; empty where the embedder fails or is too slow."""
         try:
-            async with asyncio.timeout(EMBED_TIMEOUT_S):
+            async with asyncio.timeout(self._timeout_s):
                 asked = await self._query_vector(query)
                 await self.catch_up(store, tenant, CATCH_UP_ON_QUERY)
                 kept = await store.vectors(tenant, self._embedder.name, scopes)

@@ -219,7 +219,18 @@ def chunks_of(positions: NDArray[np.int64], slots: int) -> list[int]:
     import numpy as np
 
     inside = positions[(positions >= WINDOW) & (positions < slots + WINDOW)] - WINDOW
-    return [int(chunk) for chunk in np.unique(inside // CHUNK)]
+    chunks: list[int] = np.flatnonzero(np.bincount(inside // CHUNK)).tolist()
+    return chunks
+
+
+@lru_cache(maxsize=1)
+def _damping() -> NDArray[np.float32]:
+    """What each place from `WINDOW` before to `WINDOW` after adds."""
+    import numpy as np
+
+    damping = np.zeros(2 * WINDOW + 1, dtype=np.float32)
+    damping[WINDOW - 2 : WINDOW + 3] = (SECOND_PREVIOUS, PREVIOUS, 1.0, NEXT, SECOND_NEXT)
+    return damping
 
 
 def rank(own: Own, positions: NDArray[np.int64], marks: Sequence[Sequence[Any]], limit: int) -> Ranked:
@@ -242,18 +253,12 @@ def rank(own: Own, positions: NDArray[np.int64], marks: Sequence[Sequence[Any]],
         tags[first : first + len(found)] = found["tag"]
         asks[first : first + len(found)] = (found["flags"] & IS_QUESTION) > 0
     at = positions + WINDOW
-    tag = tags[at]
-    total = bm25[at].copy()
-    best = bm25[at].copy()
-    for distance in range(1, WINDOW + 1):
-        for step, damping in ((-distance, (PREVIOUS, SECOND_PREVIOUS)), (distance, (NEXT, SECOND_NEXT))):
-            there = np.where((tags[at + step] == tag) & (tag != 0), bm25[at + step], np.float32(0))
-            best = np.maximum(best, there)
-            if distance <= len(damping):
-                total += np.float32(damping[distance - 1]) * there
-            if step == -1:
-                total += np.float32(ANSWER) * there * asks[at + step]
-    total += np.float32(WINDOW_BEST) * best
+    around = at[:, None] + np.arange(-WINDOW, WINDOW + 1)[None, :]
+    near = bm25[around]
+    near *= (tags[around] == tags[at][:, None]) & (tags[at] != 0)[:, None]
+    near[:, WINDOW] = bm25[at]
+    total = near @ _damping() + np.float32(ANSWER) * near[:, WINDOW - 1] * asks[at - 1]
+    total += np.float32(WINDOW_BEST) * near.max(axis=1)
     total[asks[at]] *= np.float32(QUESTION)
     order = np.flatnonzero(total > 0)
     if len(order) > limit:
