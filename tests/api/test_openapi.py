@@ -42,7 +42,8 @@ def schemathesis(gateway: GatewayProcess, key: str, directory: Path, *options: s
 def test_the_api_keeps_what_its_document_promises(gateway: GatewayProcess, upstream: Upstream, tmp_path: Path) -> None:
     report = schemathesis(gateway, fresh_key(), tmp_path)
     document = httpx.get(f"{gateway.url}/v1/memory/openapi.json", trust_env=False).json()
-    operations = sum(len(methods) for methods in document["paths"].values())
+    paths = {path: methods for path, methods in document["paths"].items() if not path.endswith("/openapi.json")}
+    operations = sum(len(methods) for methods in paths.values())  # it leaves out the document's own path
     assert re.search(rf"Tested: +{operations}\b", report), report
     assert upstream.calls == []
 
