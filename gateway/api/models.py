@@ -1,7 +1,8 @@
 """The shapes of the memory API: what a query, a body and an answer hold. The API document is built from these.
 
 Queries come as text, so their numbers and switches are read from digits and `true`/`false` only; bodies are strict.
-Unknown names are refused in both: a misspelt filter must not list everything.
+Unknown names are refused in both: a misspelt filter must not list everything. Models are built at their first use: all
+of them at the start would take a tenth of a second.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ Cursor = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", description="`next_curso
 class Query(BaseModel):
     """Query parameters."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class PageQuery(Query):
@@ -130,7 +131,7 @@ class ImportQuery(Query):
 class Body(BaseModel):
     """A JSON request body."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class NewFact(Body):
@@ -187,7 +188,13 @@ class WorkingBody(Body):
     notes: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=50)] = []
 
 
-class Entry(BaseModel):
+class View(BaseModel):
+    """Part of an answer; described by the API document, never checked on its way out."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Entry(View):
     """A memory. Times are seconds since the epoch."""
 
     object: Literal["memory.entry"]
@@ -212,7 +219,7 @@ class Entry(BaseModel):
     metadata: dict[str, str]
 
 
-class EntryList(BaseModel):
+class EntryList(View):
     """A page of memories; where filters leave few, it may be short of its limit though more follow."""
 
     object: Literal["list"]
@@ -220,7 +227,7 @@ class EntryList(BaseModel):
     next_cursor: str | None
 
 
-class Change(BaseModel):
+class Change(View):
     """What became of what was written. `entry` may be null where the like of it was there already."""
 
     object: Literal["memory.change"]
@@ -229,7 +236,7 @@ class Change(BaseModel):
     entry: Entry | None
 
 
-class Deleted(BaseModel):
+class Deleted(View):
     """What is gone."""
 
     object: Literal["memory.deleted"]
@@ -237,21 +244,21 @@ class Deleted(BaseModel):
     deleted: bool
 
 
-class Found(BaseModel):
+class Found(View):
     """A search's hit; scores compare within one answer only."""
 
     score: float
     entry: Entry
 
 
-class FoundList(BaseModel):
+class FoundList(View):
     """Hits, best first."""
 
     object: Literal["list"]
     data: list[Found]
 
 
-class SessionView(BaseModel):
+class SessionView(View):
     """A conversation."""
 
     object: Literal["memory.session"]
@@ -264,7 +271,7 @@ class SessionView(BaseModel):
     finished: float | None
 
 
-class SessionList(BaseModel):
+class SessionList(View):
     """Sessions, newest activity first."""
 
     object: Literal["list"]
@@ -272,7 +279,7 @@ class SessionList(BaseModel):
     next_cursor: str | None
 
 
-class Finished(BaseModel):
+class Finished(View):
     """A session's end. `finished` is false where it had ended before."""
 
     object: Literal["memory.session.finished"]
@@ -280,7 +287,7 @@ class Finished(BaseModel):
     finished: bool
 
 
-class Working(BaseModel):
+class Working(View):
     """The state of a session's task."""
 
     object: Literal["memory.working"]
@@ -291,7 +298,7 @@ class Working(BaseModel):
     notes: list[str]
 
 
-class SpillView(BaseModel):
+class SpillView(View):
     """A whole output that was cut before it was sent."""
 
     object: Literal["memory.spill"]
@@ -301,21 +308,21 @@ class SpillView(BaseModel):
     created: float
 
 
-class SpillList(BaseModel):
+class SpillList(View):
     """Kept outputs, the newest first."""
 
     object: Literal["list"]
     data: list[SpillView]
 
 
-class LineProblem(BaseModel):
+class LineProblem(View):
     """A line that can't be imported, counted from 1."""
 
     line: int
     message: str
 
 
-class Imported(BaseModel):
+class Imported(View):
     """What an import did."""
 
     object: Literal["memory.import"]
@@ -327,14 +334,14 @@ class Imported(BaseModel):
     errors: list[LineProblem]
 
 
-class Erased(BaseModel):
+class Erased(View):
     """All that was kept is gone."""
 
     object: Literal["memory.erased"]
     entries: int
 
 
-class Stats(BaseModel):
+class Stats(View):
     """How much is kept. `by_type` is null for very large memories."""
 
     object: Literal["memory.stats"]
@@ -347,7 +354,7 @@ class Stats(BaseModel):
     limits: dict[str, int]
 
 
-class ErrorBody(BaseModel):
+class ErrorBody(View):
     """OpenAI's error object; `lines` in a refused import only."""
 
     message: str
@@ -357,7 +364,7 @@ class ErrorBody(BaseModel):
     lines: list[LineProblem] | None = None
 
 
-class Error(BaseModel):
+class Error(View):
     """OpenAI's error shape."""
 
     error: ErrorBody

@@ -42,7 +42,7 @@ Time = Annotated[float, Field(ge=0, le=LATEST_TIME)]
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class EntryLine(_Line):

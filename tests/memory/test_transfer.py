@@ -17,8 +17,8 @@ from gateway.store.open import open_store
 NOW = 1_800_000_000.0
 JUDGE = Judge()
 NAMES = st.text(st.characters(categories=["L", "N"]), max_size=12)
-WORDS = st.lists(st.sampled_from(["river", "bridge", "数据库", "кућа", "橋", "maria", "copper"]), min_size=1, max_size=6)
-    st.sampled_from(["river", "bridge", "数据库", "кућа", "橋", "maria", "copper", "left"]), min_size=1, max_size=6
+WORDS = st.lists(
+    st.sampled_from(["river", "bridge", "数据库", "кућа", "橋", "maria", "copper"]), min_size=1, max_size=6
 )
 TIMES = st.floats(0, 2e9)
 
