@@ -154,10 +154,12 @@ class Report:
         long = [self.ratio(o) for o in some if o.kind == LONG]
         worst = max(some, key=self.ratio)
         mean = f"{geometric_mean(long):.3f}" if long else "-"
-        if any(o.lost or o.problem for o in some):
+        if any(o.lost or o.problem for o in some if o.kind == LONG):
             mean += " (incomplete)"
         over = sum(o.bill.over(window) for o in some)
-        return [mean, f"{self.ratio(worst):.2f} {worst.conversation}", str(over), f"{_stable(some):.1%}"]
+        cut = sum(bool(o.lost or o.problem) for o in some)
+        unfinished = f" ({cut} not to the end)" if cut else ""
+        return [mean, f"{self.ratio(worst):.2f} {worst.conversation}{unfinished}", str(over), f"{_stable(some):.1%}"]
 
     def _row(self, outcome: Outcome, window: int) -> list[str]:
         kept = f"{outcome.kept}/{outcome.labelled}" if outcome.labelled else ""

@@ -61,6 +61,16 @@ def test_a_proxy_that_could_not_run_keeps_its_rows_with_the_reason() -> None:
     assert "absent" not in report.targets()
 
 
+def test_what_did_not_run_to_its_end_is_marked() -> None:
+    cut = [Outcome("talk", TRACE, "cut", None, spent(500), lost=3, proxy=True)]
+    cut.append(Outcome("long", LONG, "cut", None, spent(5000), proxy=True))
+    row = next(line for line in Report([*outcomes(1200), *cut], [8000]).summary_table().splitlines() if "cut" in line)
+    assert row.startswith("| cut | 0.500 | 0.50 talk (1 not to the end) |")
+    cut[1].problem = "given up"
+    row = next(line for line in Report([*outcomes(1200), *cut], [8000]).summary_table().splitlines() if "cut" in line)
+    assert row.startswith("| cut | 0.500 (incomplete) | 0.50 talk (2 not to the end) |")
+
+
 def test_a_row_has_the_figures_of_its_bill() -> None:
     report = Report(outcomes(1200, cached=200, side_calls=1, side_tokens=100, side_output=25), [8000])
     row = next(line for line in report.window_table(8000).splitlines() if line.startswith("| long | breakwater"))
