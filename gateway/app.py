@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -27,7 +28,7 @@ from gateway.forms import Forms
 from gateway.forward import Forwarder
 from gateway.memory.scribe import Scribe
 from gateway.memory.service import MemoryService
-from gateway.message import Messages
+from gateway.message import Messages, Recent
 from gateway.metrics import Metrics
 from gateway.pipeline import Pipeline
 from gateway.prefixes import Prefixes
@@ -48,6 +49,10 @@ log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_S = 75
 """An idle client connection stays open so long; more than the pools of common clients keep theirs."""
+SWITCH_S = 0.001
+"""How long a thread may compute before the event loop gets its turn; Python's own 5 ms would show in every request."""
+SPILLED_KEPT = 10_000
+"""Texts of which it is remembered that the spill has them."""
 GRACE_S = 600
 """How long shutdown waits for streams in flight."""
 MULTIPROCESS_DIR = "PROMETHEUS_MULTIPROC_DIR"
@@ -92,6 +97,7 @@ async def build(settings: Settings, *, multiprocess: bool = False) -> Services:
         forms=Forms(settings, messages),
         conversations=Conversations(store, tasks),
         prefixes=Prefixes(),
+        spilled=Recent(SPILLED_KEPT),
         summariser=summariser,
         memory=MemoryService(settings, store, router, upstreams, metrics),
     )
@@ -173,6 +179,7 @@ def _warm(services: Services) -> None:
 def _worker(settings: Settings, *, multiprocess: bool) -> FrontDoor:
     """Runs in the process that serves, which with several workers is not the one that was started."""
     logs.configure()
+    sys.setswitchinterval(SWITCH_S)
     return create_app(settings, multiprocess=multiprocess)
 
 

@@ -129,7 +129,8 @@ class ChatBody:
 
     def without_bytes(self) -> ChatBody:
         """What `extended` needs, for keeping: the body itself is let go."""
-        return ChatBody(b"", self.fields, self.tail, self.messages, self.leads[:2], self.close, self.span)
+        fields = [Piece(piece.name, piece.lead, b"") if piece.name == "messages" else piece for piece in self.fields]
+        return ChatBody(b"", fields, self.tail, self.messages, self.leads[:2], self.close, self.span)
 
     @staticmethod
     def _tail(raw: bytes) -> ChatBody | None:

@@ -103,6 +103,8 @@ class Record:
 
 
 EMPTY = Record()
+NO_MEMORY = Record(pin=Pin(""))
+"""A recall that found nothing: kept in memory alone, since asking again costs little."""
 
 
 @dataclass(slots=True)
@@ -122,6 +124,8 @@ class Conversation:
     ready: dict[bytes, str] = field(default_factory=dict)
     """Summaries written ahead of need, by the same."""
     user_turns: int = 0
+    touched_at: float = 0.0
+    """Wall clock at which the store was last told that the session is alive."""
     extracted_turns: int = 0
     """User turns when a model last read it for facts."""
     scribed: int = 0
@@ -207,7 +211,11 @@ class Conversations:
         conversation.records.update(changes)
         conversation.version += 1
         now = time.time()
-        rows = [Decision(chain, KIND, record.to_bytes(), now) for chain, record in changes.items()]
+        rows = [
+            Decision(chain, KIND, record.to_bytes(), now) for chain, record in changes.items() if record != NO_MEMORY
+        ]
+        if not rows:
+            return
         self._tasks.spawn("decisions", self._store.save_decisions(conversation.tenant, conversation.session, rows))
 
     def amend(self, conversation: Conversation, chain: bytes, **changes: object) -> None:

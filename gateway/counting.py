@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 
 import xxhash
@@ -20,8 +21,8 @@ INLINE_CHARS = 16_000
 """Text up to this is counted by tiktoken on the event loop: 1–2 ms at 10 MB/s; more goes to a thread."""
 STAND_IN = "o200k_base"
 """The encoding that stands in for models with no public tokenizer; calibration closes the rest."""
-SAVE_EVERY = 20
-"""Observations between two writes of the calibration to the store."""
+SAVE_EVERY_S = 10.0
+"""Between two writes of the calibration to the store."""
 FIXED_FIELDS = ("tools", "functions", "response_format")
 FAMILIES = (("claude", "anthropic"), ("gemini", "gemini"), ("qwen", "qwen"), ("glm", "qwen"))
 """Model name's part to the family whose rule counts its images."""
@@ -41,7 +42,7 @@ class Counting:
     calibration: Calibration
     store: Store
     tasks: Tasks
-    _observed: int = 0
+    _saved_at: float = float("-inf")
     _fixed: Recent[tuple[bytes, str], int] = field(default_factory=lambda: Recent(1_000))
 
     def begin(self, turn: Turn) -> None:
@@ -100,8 +101,9 @@ class Counting:
             return
         key = _exact_key(turn.model) if turn.encoding else turn.model
         self.calibration.observe(turn.route.name, key, int(estimated), prompt_tokens)
-        self._observed += 1
-        if self._observed % SAVE_EVERY == 1:
+        now = time.monotonic()
+        if now - self._saved_at > SAVE_EVERY_S:
+            self._saved_at = now
             self.tasks.spawn("calibration", self.save())
 
     async def save(self) -> None:

@@ -21,10 +21,13 @@ from gateway.shrink.snip import snip
 from gateway.types import ChatMessage
 
 FORMS_BYTES = 64 * 1024 * 1024
-"""Of forms kept, as JSON."""
-UNCHANGED_WEIGHT = 100
-"""Bytes that remembering "nothing to win here" costs, about."""
-SPILLED_KEPT = 1_000
+"""Of forms kept."""
+UNCHANGED_WEIGHT = 400
+"""Bytes that remembering "nothing to win here" costs, measured: a key of three, and its places in two maps."""
+FORM_WEIGHT = 1_200
+"""Bytes that a form costs beside its JSON: the same, a message and its facts."""
+SPILLED_BYTES = 64 * 1024 * 1024
+"""Of messages within their budget, with the whole texts that were cut."""
 SHORTEST = 200
 """Characters; no text is cut to less."""
 LARGE = 64 * 1024
@@ -49,7 +52,7 @@ class Forms:
         self._settings = settings
         self._messages = messages
         self._kept: Recent[tuple[str, bytes, int], Message | bool] = Recent(FORMS_BYTES)
-        self._spilled: Recent[tuple[bytes, int], Spilled] = Recent(SPILLED_KEPT)
+        self._spilled: Recent[tuple[bytes, int], Spilled] = Recent(SPILLED_BYTES)
 
     def folded(self, message: Message, *, quotable: bool = False) -> Message:
         """Tier 0: nothing lost; `quotable` text, a file's own, keeps every character that an edit might quote."""
@@ -66,7 +69,8 @@ class Forms:
         found = self._spilled.get(key)
         if found is None:
             found = self._cut(message, max_chars, self._settings.spill.max_lines)
-            self._spilled.put(key, found)
+            weight = FORM_WEIGHT + len(found.message.raw) + sum(len(text) for _, text in found.texts)
+            self._spilled.put(key, found, weight)
         return found
 
     def snipped(self, message: Message) -> Message:
@@ -108,7 +112,7 @@ class Forms:
             made = message if data is None else self._messages.make(data)
             if made.facts.tokens < message.facts.tokens:
                 found = Message(made.raw, made.facts)
-                self._kept.put(key, found, len(made.raw))
+                self._kept.put(key, found, FORM_WEIGHT + len(made.raw))
             else:
                 found = True
                 self._kept.put(key, found, UNCHANGED_WEIGHT)

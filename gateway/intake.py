@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 
@@ -21,6 +22,8 @@ ROOT = b"\0" * 16
 """The chain of an empty conversation."""
 NAME_CHARS = 256
 """The most of a session, project or user name that is taken; longer ones are refused."""
+INLINE_BYTES = 32 * 1024
+"""Of messages read on the event loop, 1-2 ms where none has been seen before; more are read in a thread."""
 BYPASSES = frozenset(("all", "memory", "compaction"))
 
 
@@ -59,7 +62,11 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
     services.gatekeeper.allow(caller, model)
     route = services.router.routes(model)[0]
     items = list(known.items) if known is not None else []
-    items += _items(services, body, len(items), items[-1].chain if items else ROOT)
+    since, at = len(items), items[-1].chain if items else ROOT
+    if sum(map(len, body.messages[since:])) > INLINE_BYTES:
+        items += await asyncio.to_thread(_items, services, body, since, at)
+    else:
+        items += _items(services, body, since, at)
     derived = known.derived_session if known is not None else _session(items)
     session = header(headers, b"x-session-id") or derived
     turn = Turn(

@@ -55,6 +55,10 @@ class Recent(Generic[K, V]):
         if weight != 1:
             self._weights[key] = weight
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._young, self._old, self._weights, self._weight = {}, {}, {}, 0
+
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
@@ -103,9 +107,14 @@ class Message:
     @property
     def data(self) -> ChatMessage:
         """The decoded message. Shared: copy before changing anything in it."""
-        if self._data is None:
-            self._data = decode(self.raw)
-        return self._data
+        data = self._data
+        if data is None:
+            data = self._data = decode(self.raw)
+        return data
+
+    def release(self) -> None:
+        """Let the decoded form go, several times as large as the bytes; it is decoded again where needed."""
+        self._data = None
 
     @property
     def text(self) -> str:

@@ -51,7 +51,7 @@ def build(services: Services) -> list[Stage]:
     return [
         Recall(settings.memory, s.memory, s.messages),  # starts looking for memories, beside all that follows
         Fold(settings.fold, s.forms),  # tier 0: lossless, at first sight
-        Spill(settings.spill, s.forms, s.store, s.tasks),  # tier 1: the budget of a tool result, at first sight
+        Spill(settings.spill, s.forms, s.store, s.tasks, s.spilled),  # tier 1: the budget of a tool result, at first sight
         Remember(s.forms),  # what earlier turns decided, again
         Repeat(settings.fold, s.forms, repeats),  # a new result that an earlier one already holds
         Snip(settings.snip, settings.limits, settings.protected_tools, s.forms, s.counting),  # tier 2

@@ -18,7 +18,9 @@ from gateway.message import Message
 from gateway.turn import Item, Turn
 
 PREFIX_BYTES = 128 * 1024 * 1024
-"""Of bodies kept, over all conversations."""
+"""Of what is kept, over all conversations."""
+ITEM_WEIGHT = 800
+"""Bytes that a message costs beside its JSON: item, two messages, hashes and places in lists, measured."""
 LEAST_BYTES = 2_048
 """A shorter body is parsed faster than found."""
 HEAD_BYTES = 1_024
@@ -85,10 +87,15 @@ class Prefixes:
         end = body.span[1]
         if end < LEAST_BYTES:
             return
+        size = end
+        for item in turn.items:
+            item.original.release()
+            item.sent.release()
+            size += ITEM_WEIGHT + (len(item.sent.raw) if item.sent is not item.original else 0)
         prefix = Prefix(
             xxhash.xxh3_128_digest(memoryview(body.raw)[:end]),
             body.without_bytes(),
-            end,
+            size,
             list(turn.items),
             turn.conversation,
             turn.conversation.version,
@@ -110,7 +117,7 @@ class Prefixes:
         if len(alike) > SAME_SAMPLE:
             self._bytes -= alike.pop(0).size
         self._kept.move_to_end(key)
-        self._bytes += end
+        self._bytes += size
         while self._bytes > self._limit and self._kept:
             _, gone = self._kept.popitem(last=False)
             self._bytes -= sum(old.size for old in gone)

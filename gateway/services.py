@@ -8,7 +8,7 @@ from gateway.conversation import Conversations
 from gateway.counting import Counting
 from gateway.forms import Forms
 from gateway.memory.service import MemoryService
-from gateway.message import Messages
+from gateway.message import Messages, Recent
 from gateway.metrics import Metrics
 from gateway.prefixes import Prefixes
 from gateway.settings import Settings
@@ -36,5 +36,7 @@ class Services:
     forms: Forms
     conversations: Conversations
     prefixes: Prefixes
+    spilled: Recent[tuple[str, str], bool]
+    """Texts known to be in the spill, by tenant and id."""
     summariser: Summariser
     memory: MemoryService

@@ -81,9 +81,11 @@ class Whole:
         await _settled()
         self._services.conversations.forget(asked.tenant)
         self._services.prefixes.forget(asked.tenant)
+        self._services.spilled.clear()
         gone = await self._services.store.erase(asked.tenant)
         self._services.conversations.forget(asked.tenant)
         self._services.prefixes.forget(asked.tenant)
+        self._services.spilled.clear()
         return answer({"object": "memory.erased", "entries": gone})
 
     async def stats(self, asked: Asked) -> Answered:

@@ -29,6 +29,8 @@ LOOK_BACK = 20
 """Messages read at most at once of a conversation that the scribe has not met before."""
 SESSION_IDLE_S = 900.0
 """A session that has been silent for so long is finished: its notes become one entry of the project."""
+TOUCH_EVERY_S = 30.0
+"""Between two notes in the store that a session is alive."""
 SWEEP_EVERY_S = 60.0
 RETRIES_MOST = 5
 """Attempts at an extraction that failed, before its messages are given up."""
@@ -138,9 +140,11 @@ class Scribe:
 
     async def _note(self, turn: Turn, messages: Sequence[ChatMessage]) -> None:
         store, tenant, now = self._services.store, turn.caller.tenant, time.time()
-        first = next((i.original for i in turn.items if i.original.facts.role == "user"), None)
-        title = first.text[:80] if first is not None else ""
-        await store.touch_session(tenant, turn.session, turn.project, turn.conversation.user_turns, title, now)
+        if now - turn.conversation.touched_at > TOUCH_EVERY_S:
+            turn.conversation.touched_at = now
+            first = next((i.original for i in turn.items if i.original.facts.role == "user"), None)
+            title = first.text[:80] if first is not None else ""
+            await store.touch_session(tenant, turn.session, turn.project, turn.conversation.user_turns, title, now)
         if not turn.project:
             return
         entries = [

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import structlog
 
@@ -109,15 +110,13 @@ class MemoryService:
         if lock is not None and lock.locked():
             async with lock:  # what was said a moment ago is still being written down
                 pass
-        if await self._store.count(tenant) == 0 and await self._store.get_working(tenant, session) is None:
+        if await self._store.is_empty(tenant):
             return NOTHING
-        preferences, history, hits, working = await asyncio.gather(
-            self._preferences(tenant),
-            self._history(tenant, project),
-            self.retriever.build_context(
-                tenant, query, max_tokens=self._settings.max_tokens, top_k=self._settings.top_k, project=project
-            ),
-            self._working(tenant, session),
+        preferences = await self._preferences(tenant)
+        history = await self._history(tenant, project)
+        working = await self._working(tenant, session)
+        hits = await self.retriever.build_context(
+            tenant, query, max_tokens=self._settings.max_tokens, top_k=self._settings.top_k, project=project
         )
         known = {name for name, _ in preferences}
         retrieved = tuple((e.id, e.content) for e in hits if e.id not in known and e.session != session)
@@ -131,7 +130,7 @@ class MemoryService:
             [line for _, line in recalled.retrieved],
             recalled.working,
             max_tokens=room,
-            count=text_tokens,
+            count=_line_tokens,
         )
 
     async def extract(
@@ -157,7 +156,9 @@ class MemoryService:
         lock = self._locks.setdefault(source.tenant, asyncio.Lock())
         try:
             async with lock:
-                report = await Extractor(propose, self._store, text_tokens, judge=self._judge).extract(
+                report = await Extractor(
+                    propose, self._store, text_tokens, judge=self._judge, max_entries=self._store.limits.max_entries
+                ).extract(
                     messages,
                     tenant=source.tenant,
                     project=source.project,
@@ -176,9 +177,9 @@ class MemoryService:
 
     async def remember(self, text: str, source: Source) -> ExtractionReport:
         """Write one thing that a person asked to keep."""
-        report = await Extractor(None, self._store, text_tokens, judge=self._judge).remember(
-            text, tenant=source.tenant, project=source.project, session=source.session, now=time.time()
-        )
+        report = await Extractor(
+            None, self._store, text_tokens, judge=self._judge, max_entries=self._store.limits.max_entries
+        ).remember(text, tenant=source.tenant, project=source.project, session=source.session, now=time.time())
         self._counted(report)
         return report
 
@@ -254,3 +255,9 @@ class MemoryService:
 
 def _live(entry: MemoryEntry) -> bool:
     return entry.trust is not Trust.QUARANTINED and entry.valid_to is None
+
+
+@lru_cache(maxsize=8_192)
+def _line_tokens(text: str) -> int:
+    """Tokens of a line of the block: the same few lines are counted again and again."""
+    return text_tokens(text)

@@ -26,12 +26,14 @@ class Spill:
     name = "spill"
     bypass = "compaction"
 
-    def __init__(self, settings: SpillSettings, forms: Forms, store: Store, tasks: Tasks) -> None:
+    def __init__(
+        self, settings: SpillSettings, forms: Forms, store: Store, tasks: Tasks, stored: Recent[tuple[str, str], bool]
+    ) -> None:
         self._settings = settings
         self._forms = forms
         self._store = store
         self._tasks = tasks
-        self._stored: Recent[tuple[str, str], bool] = Recent(10_000)
+        self._stored = stored
 
     async def run(self, turn: Turn) -> None:
         """Cut, large ones off the loop, and hand the whole texts to the store."""

@@ -30,6 +30,9 @@ from gateway.store.text import storable
 T = TypeVar("T")
 
 ALL_SCOPES = ("long", "session", "project")
+GLANCE_ROWS = 50
+PRUNE_AFTER = 0.01
+"""Of `max_decisions` written: then the tenant at hand is pruned. Looking on each write would cost more than the write."""
 EXPORT_PAGE = 500
 PREPARE_INLINE = 4
 """Entries tokenised on the spot; more go to a thread (about 0.1 ms each)."""
@@ -43,10 +46,16 @@ class SqlStore(ABC):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
+        self._unpruned = 0
+        """Decisions written by this process since it last looked for old ones."""
 
     @abstractmethod
     async def _read(self, op: Operation[T]) -> T:
         """Run in a read transaction, off the loop."""
+
+    async def _glance(self, op: Operation[T]) -> T:
+        """Run a read that is known to take well under a millisecond, whatever the tenant keeps."""
+        return await self._read(op)
 
     @abstractmethod
     async def _write(self, op: Operation[T]) -> T:
@@ -105,9 +114,13 @@ class SqlStore(ABC):
             "project": project,
             "session": session,
         }
-        return await self._read(
+        small = type is not None and scope is project is session is None and limit <= GLANCE_ROWS
+        return await (self._glance if small else self._read)(
             lambda db: memory_ops.list_page(db, storable(tenant), filters, include_history, oldest_first, limit, cursor)
         )
+
+    async def is_empty(self, tenant: str) -> bool:
+        return await self._glance(lambda db: memory_ops.is_empty(db, storable(tenant)))
 
     async def count(self, tenant: str) -> int:
         return await self._read(lambda db: memory_ops.count(db, storable(tenant)))
@@ -181,8 +194,13 @@ class SqlStore(ABC):
         if not decisions:
             return
         now = time.time()
+        self._unpruned += len(decisions)
+        prune = self._unpruned > self.limits.max_decisions * PRUNE_AFTER
+        self._unpruned = 0 if prune else self._unpruned
         await self._write(
-            lambda db: state_ops.save_decisions(db, storable(tenant), storable(session), decisions, now, self.limits)
+            lambda db: state_ops.save_decisions(
+                db, storable(tenant), storable(session), decisions, now, self.limits if prune else None
+            )
         )
 
     async def find_decisions(self, tenant: str, chains: Sequence[bytes]) -> builtins.list[Decision]:
@@ -211,7 +229,7 @@ class SqlStore(ABC):
 
     # -- working state -----------------------------------------------------------------------------------------------
     async def get_working(self, tenant: str, session: str) -> bytes | None:
-        return await self._read(lambda db: state_ops.get_working(db, storable(tenant), storable(session)))
+        return await self._glance(lambda db: state_ops.get_working(db, storable(tenant), storable(session)))
 
     async def set_working(self, tenant: str, session: str, data: bytes | None) -> None:
         now = time.time()

@@ -157,6 +157,12 @@ def supersede(db: Db, tenant: str, old_id: str, new: Prepared, limits: Limits) -
     return True
 
 
+def is_empty(db: Db, tenant: str) -> bool:
+    """Whether there are neither entries nor working state."""
+    sql = "SELECT EXISTS (SELECT 1 FROM entries WHERE tenant = ?) OR EXISTS (SELECT 1 FROM working WHERE tenant = ?)"
+    return not one(db, sql, (tenant, tenant))[0]  # type: ignore[index]
+
+
 def list_page(
     db: Db,
     tenant: str,

@@ -30,6 +30,7 @@ def _m1_memory() -> tuple[str, ...]:
         metadata TEXT NOT NULL, text_hash TEXT NOT NULL, space BIGINT, terms {blob})""",
         "CREATE UNIQUE INDEX entries_id ON entries (tenant, id)",
         "CREATE INDEX entries_order ON entries (tenant, seq)",
+        "CREATE INDEX entries_type ON entries (tenant, type, seq)",
         "CREATE INDEX entries_session ON entries (tenant, session, seq)",
         "CREATE INDEX entries_hash ON entries (tenant, text_hash)",
         "CREATE INDEX entries_key ON entries (tenant, key) WHERE key <> ''",

@@ -174,6 +174,10 @@ class Store(Protocol):
         bad cursor."""
         ...
 
+    async def is_empty(self, tenant: str) -> bool:
+        """Whether the tenant has neither entries nor working state; cheaper than counting."""
+        ...
+
     async def count(self, tenant: str) -> int:
         """Entries kept, history included."""
         ...

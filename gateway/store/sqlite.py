@@ -90,6 +90,7 @@ class SqliteStore(SqlStore):
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._db = _SqliteDb(self._open())
         self._local = threading.local()
+        self._loop_db: _SqliteDb | None = None
         self._connections: list[sqlite3.Connection] = []
         self._readers = ThreadPoolExecutor(READERS, "store-read", self._start_reader)
         self._writer = threading.Thread(target=self._write_loop, name="store-write", daemon=True)
@@ -149,6 +150,20 @@ class SqliteStore(SqlStore):
             return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, op)
         except sqlite3.Error as error:
             raise Unavailable(f"the store can't be read: {error}") from error
+
+    async def _glance(self, op: Operation[T]) -> T:
+        """On the loop itself: a point query takes 15 µs there and ten times that by way of a thread."""
+        if self._closed:
+            raise Unavailable("the store is closed")
+        try:
+            if self._loop_db is None:
+                connection = self._connect(0)  # a locked file must not hold the loop: the thread waits instead
+                connection.execute("PRAGMA query_only=ON")
+                self._loop_db = _SqliteDb(connection)
+                self._connections.append(connection)
+            return op(self._loop_db)
+        except sqlite3.OperationalError:
+            return await self._read(op)
 
     def _read_now(self, op: Operation[T]) -> T:
         db: _SqliteDb = self._local.db

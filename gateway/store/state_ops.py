@@ -20,15 +20,17 @@ def load_decisions(db: Db, tenant: str, session: str) -> list[Decision]:
 
 
 def save_decisions(
-    db: Db, tenant: str, session: str, decisions: Sequence[Decision], now: float, limits: Limits
+    db: Db, tenant: str, session: str, decisions: Sequence[Decision], now: float, limits: Limits | None
 ) -> None:
-    """Write or replace, then prune the tenant's by age and number."""
+    """Write or replace; where `limits` are given prune the tenant's by age and number."""
     db.many(
         f"INSERT INTO decisions (tenant, session, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?) "  # noqa: S608
         "ON CONFLICT (tenant, session, chain, kind) "
         "DO UPDATE SET payload = excluded.payload, created = excluded.created",
         [(tenant, session, d.chain, d.kind, d.payload, d.created or now) for d in decisions],
     )
+    if limits is None:
+        return
     db.run("DELETE FROM decisions WHERE tenant = ? AND created < ?", (tenant, now - limits.max_decision_age_s))
     row = one(
         db,
