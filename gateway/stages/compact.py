@@ -132,11 +132,14 @@ class Compact:
             if over <= 0:
                 return
             item = turn.items[index]
+            if turn.record(item).text is not None:
+                continue  # never twice: the same request would go out in other bytes
             size = turn.tokens_of(item.sent) * turn.ratio
             share = max(LEAST_LEFT, (size - over) / size * CUT_MARGIN)
             short, gone = self._forms.shortened(item.sent, share)
             if short is item.sent:
                 continue
+            short = self._forms.with_text(item.sent, short.text)  # as it will be made again from the record
             self._counting.recount(turn, [short])
             turn.put(index, short)
             turn.rewritten = turn.rewritten or index < newest

@@ -26,7 +26,10 @@ class Remember:
             item = turn.items[index]
             record = turn.conversation.record(item.chain)
             if record.level is not Level.WHOLE:
-                turn.put(index, at_level(self._forms, turn, index, record.level), record.level, item.sent)
+                made = at_level(self._forms, turn, index, record.level)
+                if record.text is not None:  # cut as the last resort, after it was shrunk
+                    made = self._forms.with_text(made, record.text)
+                turn.put(index, made, record.level, item.sent)
                 counts[record.level] += 1
             elif record.text is not None:
                 is_pointer = item.original.facts.is_tool

@@ -1,0 +1,1 @@
+"""Parts of `bench/soak.py`: what is generated, who judges it, how it runs."""
