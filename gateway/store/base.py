@@ -32,7 +32,7 @@ T = TypeVar("T")
 ALL_SCOPES = ("long", "session", "project")
 GLANCE_ROWS = 50
 PRUNE_AFTER = 0.01
-"""Of `max_decisions` written: then the tenant at hand is pruned. Looking on each write would cost more than the write."""
+"""Of `max_decisions` written: then the tenant at hand is pruned. Looking on each write would cost more than that."""
 EXPORT_PAGE = 500
 PREPARE_INLINE = 4
 """Entries tokenised on the spot; more go to a thread (about 0.1 ms each)."""

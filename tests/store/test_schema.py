@@ -31,8 +31,8 @@ SCHEMA = {
     "meta": "key value",
 }
 INDEXES = {
-    "entries_id", "entries_order", "entries_type", "entries_session", "entries_hash", "entries_key", "entries_slot", "entries_dead",
-    "spaces_tenant", "sessions_idle", "decisions_chain", "decisions_age", "pending_tenant", "spill_age",
+    "entries_id", "entries_order", "entries_type", "entries_session", "entries_hash", "entries_key", "entries_slot",
+    "entries_dead", "spaces_tenant", "sessions_idle", "decisions_chain", "decisions_age", "pending_tenant", "spill_age",
 }  # fmt: skip
 
 
