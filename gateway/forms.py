@@ -61,11 +61,11 @@ class Forms:
 
     def known(self, form: str, message: Message, size: int = 0) -> bool:
         """Whether the form has been made before, and so costs nothing now."""
-        return self._kept.get((form, message.facts.identity, size)) is not None
+        return self._kept.get((form, message.facts.key, size)) is not None
 
     def within_budget(self, message: Message, max_chars: int) -> Spilled:
         """Tier 1: the message cut to `max_chars` where it is over them, or over `spill.max_lines`."""
-        key = (message.facts.identity, max_chars)
+        key = (message.facts.key, max_chars)
         found = self._spilled.get(key)
         if found is None:
             found = self._cut(message, max_chars, self._settings.spill.max_lines)
@@ -105,7 +105,7 @@ class Forms:
     def _form(
         self, name: str, message: Message, size: int, change: Callable[[ChatMessage], ChatMessage | None]
     ) -> Message:
-        key = (name, message.facts.identity, size)
+        key = (name, message.facts.key, size)
         found = self._kept.get(key)
         if found is None:
             data = change(message.data)
@@ -123,7 +123,7 @@ class Forms:
 
         def cut(text: str) -> str:
             name = spill_id(text)
-            short = cut_output(text, max_chars=max_chars, max_lines=max_lines, where=self._where(name))
+            short = cut_output(text, max_chars=max_chars, max_lines=max_lines, where=self.where(name))
             if short is None or len(short) >= len(text):
                 return text
             texts.append((name, text))
@@ -134,7 +134,8 @@ class Forms:
             return Spilled(message, ())
         return Spilled(self._messages.make(data), tuple(texts))
 
-    def _where(self, name: str) -> str:
+    def where(self, name: str) -> str:
+        """How the whole text kept under a spill id is got at: what a note at the cut says."""
         if self._settings.spill.tool:
             return f'{TOOL_NAME}(id="{name}")'
         return f"/v1/memory/spill/{name}"

@@ -65,10 +65,15 @@ class Recent(Generic[K, V]):
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of a message. `identity` leaves out `cache_control`, which clients move from turn to turn."""
+    """What is known of a message.
+
+    `identity` names what it says: it leaves out how its JSON is written and `cache_control`, which clients move from
+    turn to turn. `key` names its very bytes.
+    """
 
     role: str
     identity: bytes
+    key: bytes
     tokens: int
     """The fast estimate, overhead included, for OpenAI's family of models."""
     calls: tuple[str, ...]
@@ -145,7 +150,7 @@ class Messages:
         except (ValueError, RecursionError) as error:
             raise BadRequest(f"messages[{index}] can't be read: {error}.", param=f"messages[{index}]") from error
         _check(data, index)
-        facts = self._study(data, raw)
+        facts = self._study(data, raw, key)
         self._facts.put(key, facts)
         return Message(raw, facts, data)
 
@@ -155,17 +160,18 @@ class Messages:
         key = xxhash.xxh3_128_digest(raw, self._seed)
         facts = self._facts.get(key)
         if facts is None:
-            facts = self._study(data, raw)
+            facts = self._study(data, raw, key)
             self._facts.put(key, facts)
         return Message(raw, facts, data)
 
-    def _study(self, data: ChatMessage, raw: bytes) -> Facts:
+    def _study(self, data: ChatMessage, raw: bytes, key: bytes) -> Facts:
         role = data.get("role")
         calls = data.get("tool_calls")
-        identity = raw if b'"cache_control"' not in raw else encode(_without_marks(data))
+        said = _without_marks(data) if b'"cache_control"' in raw else data
         return Facts(
             role=role if isinstance(role, str) else "",
-            identity=xxhash.xxh3_128_digest(identity, self._seed),
+            identity=xxhash.xxh3_128_digest(encode(_plain(said)), self._seed),
+            key=key,
             tokens=self._count(data),
             calls=tuple(str(as_object(call).get("id") or "") for call in calls) if isinstance(calls, list) else (),
             reply_to=str(data.get("tool_call_id") or "") if role in ("tool", "function") else "",
@@ -204,6 +210,16 @@ def _without_marks(value: Json) -> Json:
     if isinstance(value, list):
         return [_without_marks(item) for item in value]
     return value
+
+
+def _plain(data: ChatMessage) -> ChatMessage:
+    """A single bare text part as the string it stands for: clients make one of a string to put a mark on it."""
+    content = data.get("content")
+    if isinstance(content, list) and len(content) == 1:
+        part = as_object(content[0])
+        if part.keys() == {"type", "text"} and part["type"] == "text":
+            return {**data, "content": part["text"]}
+    return data
 
 
 def _check(data: ChatMessage, index: int) -> None:
