@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from gateway.account import Account
 from gateway.body import decode, encode
 from gateway.errors import GatewayError
 from gateway.store.protocol import Decision, Store
@@ -68,6 +69,25 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What the model read back of spilled outputs between a message and its next reply that the client saw.
+
+    The client knows nothing of it, so on later turns it is put back from here. JSON texts are kept as they were sent.
+    """
+
+    rounds: tuple[str, ...]
+    """JSON of the messages of the rounds that the gateway answered alone, in order: calls, results, calls …"""
+    said: str
+    """What the model said in these rounds and the client got, before the reply's own text."""
+    text: str
+    """Digest of all the text that the client got, by which the reply is known again."""
+    calls: tuple[str, ...] = ()
+    """Ids of the client's own calls in the reply."""
+    beside: tuple[tuple[int, str, str], ...] = ()
+    """Calls of the gateway's in the same reply: place among all its calls, JSON of the call, JSON of its result."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """All that was decided about one message."""
 
@@ -77,6 +97,10 @@ class Record:
     cut: Cut | None = None
     """A compaction: this message is the first that follows it."""
     pin: Pin | None = None
+    spilled: bool = False
+    """On this turn the conversation first held a result whose whole text is in the spill."""
+    readings: tuple[Reading, ...] = ()
+    """Made after this message: one for each reply that the client got to it."""
 
     def to_bytes(self) -> bytes:
         """JSON, for the store."""
@@ -87,6 +111,10 @@ class Record:
             out["cut"] = [self.cut.summary, self.cut.before, self.cut.after, self.cut.summarised]
         if self.pin is not None:
             out["pin"] = [self.pin.block, self.pin.ids, self.pin.mid]
+        if self.spilled:
+            out["spilled"] = True
+        if self.readings:
+            out["readings"] = [[r.rounds, r.said, r.text, r.calls, r.beside] for r in self.readings]
         return encode(out)
 
     @classmethod
@@ -99,6 +127,11 @@ class Record:
             data.get("text"),
             Cut(cut[0], tuple(cut[1]), tuple(cut[2]), cut[3]) if cut else None,
             Pin(pin[0], tuple(pin[1]), pin[2]) if pin else None,
+            data.get("spilled", False),
+            tuple(
+                Reading(tuple(rounds), said, text, tuple(calls), tuple((at, call, result) for at, call, result in beside))
+                for rounds, said, text, calls, beside in data.get("readings", ())
+            ),
         )
 
 
@@ -116,6 +149,7 @@ class Conversation:
     records: dict[bytes, Record] = field(default_factory=dict)
     last_seen: float = 0.0
     """Wall clock of the request before this one, seconds; 0 for the first."""
+    account: Account = field(default_factory=Account)
     compacted_at: float = 0.0
     failed_at: float = 0.0
     """Monotonic time of the last summary that failed: no new one is tried for a while."""

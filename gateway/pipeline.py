@@ -139,6 +139,7 @@ class Pipeline:
         turn.tokens_after = turn.count() if turn.dialect is None else turn.count(outgoing)
         if turn.encoding:
             turn.tokens_before = turn.count([item.original for item in turn.items])
+        turn.conversation.account.settle(turn, warm=turn.idle_s <= self._services.settings.limits.cache_ttl_s)
         self._services.conversations.decide(turn.conversation, turn.records)
         self._services.prefixes.keep(turn)
         return turn.body.rebuild([message.raw for message in outgoing], turn.changes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from gateway.account import CACHED_PRICE
 from gateway.conversation import Level
 from gateway.counting import Counting
 from gateway.forms import Forms
@@ -17,8 +18,6 @@ from gateway.levels import at_level
 from gateway.message import Message
 from gateway.turn import Turn
 
-CACHED_PRICE = 0.1
-"""Of a token read from the upstream's prompt cache, where one that is not costs 1: OpenAI's and Anthropic's discount."""
 PAYBACK_TURNS = 10
 """A rewrite that takes longer than this to pay for itself is left to compaction, which rewrites less and wins more."""
 
@@ -55,29 +54,34 @@ class Proposal:
         From the first changed message on, everything is read uncached once; each later turn saves its cached price on
         what was won.
         """
-        if self.saved <= 0:
-            return float("inf")
+        return self.cost() / (CACHED_PRICE * self.gain()) if self.gain() > 0 else float("inf")
+
+    def cost(self) -> float:
+        """What the rewrite costs, in full-price tokens: all that stands after the first change is read uncached once."""
+        if not self.changes or self.turn.cold:
+            return 0.0
         first = min(self.changes)
-        rest = (
-            sum(self.turn.tokens_of(self.turn.items[i].sent) for i in self.turn.standing() if i >= first) - self.saved
-        )
-        return (1 - CACHED_PRICE) * rest / (CACHED_PRICE * self.saved)
+        rest = sum(self.turn.tokens_of(self.turn.items[i].sent) for i in self.turn.standing() if i >= first)
+        return (1 - CACHED_PRICE) * max(0.0, rest - self.saved) * self.turn.ratio
 
     def pays(self) -> bool:
         """Whether doing it is worth the rewrite: enough is won, and soon enough (a cold cache has nothing to lose)."""
         if self.gain() < self.turn.limits.min_gain:
             return False
-        return self.turn.cold or self.payback() <= PAYBACK_TURNS
+        cost = self.cost()
+        return cost == 0 or (self.payback() <= PAYBACK_TURNS and self.turn.conversation.account.affords(cost))
 
     def commit(self) -> None:
         """Do it, and have it remembered."""
+        if self.changes:
+            first = min(self.changes)
+            self.turn.rewrite(index for index in self.turn.standing() if index < first)
         for index, (level, message) in self.changes.items():
             item = self.turn.items[index]
             self.turn.put(index, message, level, item.whole or item.sent)
             self.turn.records[item.chain] = replace(self.turn.record(item), level=level, text=None)
         for level, stage in ((Level.SNIPPED, "snip"), (Level.SKELETON, "microcompact")):
             self.turn.act(stage, sum(1 for found, _ in self.changes.values() if found is level))
-        self.turn.rewritten = self.turn.rewritten or bool(self.changes)
         self.changes, self.saved = {}, 0
 
     def _try(self, index: int, level: Level) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,10 @@ class Item:
     level: Level = Level.WHOLE
     whole: Message | None = None
     """Its folded, budgeted form, before a pointer or a level took its place; None where none did."""
+    own: bool = False
+    """Not the client's: a call that the gateway answered, or its result (`readback/`)."""
+    client: Message | None = None
+    """The client's message, where calls that the gateway answered have been put back into `original`."""
 
 
 @dataclass(slots=True)
@@ -85,6 +89,8 @@ class Turn:
     """Past the soft limit, and nothing so far has brought it down."""
     cold: bool = False
     """Idle for so long that the upstream's cache has gone: old bytes are free to change."""
+    stable: int | None = None
+    """Calibrated tokens before the first message that was rewritten on this turn; None where none was."""
     rewritten: bool = False
     """Messages that were sent whole before have been shrunk or cut away on this turn."""
     compacted: bool = False
@@ -105,6 +111,12 @@ class Turn:
     tokens_after: int = 0
     actions: dict[str, int | str] = field(default_factory=dict)
     """Stage to what it did, for the `X-Gateway-Actions` header."""
+    spilled: bool = False
+    """A text was put into the spill on this turn."""
+    offered: bool = False
+    """The model may read spilled texts back by a tool that the gateway answers."""
+    rounds: int = 0
+    """Requests upstream, beside the first, after such answers."""
     failures: list[str] = field(default_factory=list)
     """Stages that failed and were skipped."""
 
@@ -150,7 +162,16 @@ class Turn:
             sent,
             item.level if level is None else level,
             item.whole if whole is None else whole,
+            item.own,
+            item.client,
         )
+
+    def rewrite(self, indices: Iterable[int]) -> None:
+        """Note that old messages go out changed on this turn, and that only these items' tokens stand before them."""
+        kept = sum(self.tokens_of(self.items[index].sent) for index in indices)
+        stable = self.calibrated(kept)
+        self.stable = stable if self.stable is None else min(self.stable, stable)
+        self.rewritten = True
 
     def changed(self) -> None:
         """To be called when what is sent has changed otherwise than by `put`: the sum is counted anew."""

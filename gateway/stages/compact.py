@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import structlog
 
+from gateway.account import CACHED_PRICE, OUTPUT_PRICE
 from gateway.conversation import Conversation, Cut, Level
 from gateway.counting import Counting
 from gateway.cutting import Place, lay, oldest_out, place_at, places
@@ -26,6 +27,7 @@ from gateway.settings import Settings
 from gateway.store.protocol import Store
 from gateway.summarise import Summariser, SummaryFailed, summary_room
 from gateway.tasks import Tasks
+from gateway.tokens.fast import text_tokens
 from gateway.transcript import written
 from gateway.turn import Turn
 
@@ -35,6 +37,8 @@ CUT_MARGIN = 0.9
 """Characters are cut, tokens are meant: a little more goes than the share alone would take."""
 LEAST_LEFT = 0.05
 """Share of a text that is left at least."""
+USUAL_SUMMARY = 400
+"""Tokens that a summary mostly has, whatever it may have."""
 COOLDOWN_S = 60.0
 """After a summary failed, no new one is asked for in this conversation for so long."""
 
@@ -76,7 +80,7 @@ class Compact:
             return
         await self._counting.settle(turn)
         if self._able(turn.conversation):
-            if turn.over or turn.count() > limits.hard:
+            if turn.count() > limits.hard or (turn.over and self._affords_ready(turn)):
                 self._use_ready(turn)
             if turn.count() > limits.hard:
                 await self._compact_now(turn)
@@ -128,8 +132,8 @@ class Compact:
         newest = max(replies, default=-1) + 1
         texts = [i for i in turn.standing() if not turn.items[i].original.facts.is_instruction]
         for index in sorted(texts, key=lambda i: -turn.tokens_of(turn.items[i].sent)):
-            over = turn.count() - turn.limits.hard
-            if over <= 0:
+            over = turn.count() - turn.limits.soft
+            if turn.count() <= turn.limits.hard:
                 return
             item = turn.items[index]
             if turn.record(item).text is not None:
@@ -142,9 +146,11 @@ class Compact:
             short = self._forms.with_text(item.sent, short.text)  # as it will be made again from the record
             self._counting.recount(turn, [short])
             turn.put(index, short)
-            turn.rewritten = turn.rewritten or index < newest
+            if index < newest:
+                turn.rewrite(i for i in turn.standing() if i < index)
             turn.records[item.chain] = replace(turn.record(item), text=short.text)
             turn.act("cut", 1)
+            turn.spilled = True
             for name, text in gone:
                 self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
 
@@ -167,8 +173,8 @@ class Compact:
 
     async def _compact_now(self, turn: Turn) -> None:
         place = self._best(turn)
-        if place is None:
-            return
+        if place is None or self._left(turn, place) > turn.limits.hard:
+            return  # what has to stay is too much by itself: a summary would cost and not help
         flight = self._flight(turn, place)
         if flight is None:
             return
@@ -185,8 +191,28 @@ class Compact:
             return
         turn.conversation.ready.clear()
         place = self._best(turn)
-        if place is not None:
+        if place is None:
+            return
+        room = summary_room(turn.limits.window)
+        asked = CACHED_PRICE * turn.count() + OUTPUT_PRICE * min(room, USUAL_SUMMARY)
+        account = turn.conversation.account
+        stake = asked + (1 - CACHED_PRICE) * self._left(turn, place)
+        if account.affords(stake) or account.imminent(turn, turn.limits.hard):
             self._flight(turn, place)
+
+    def _affords_ready(self, turn: Turn) -> bool:
+        """Whether a summary made ahead may be used before it has to be: its rewrite is paid out of what was saved."""
+        found = self._ready_at(turn)
+        if found is None:
+            return False
+        left = self._left(turn, place_at([item.original.facts for item in turn.items], found))
+        return turn.cold or turn.conversation.account.affords((1 - CACHED_PRICE) * left)
+
+    @staticmethod
+    def _left(turn: Turn, place: Place) -> int:
+        """Tokens that a cut would leave, the summary included."""
+        stay = [turn.items[i].sent for i in (*place.before, *place.after, *range(place.at, len(turn.items)))]
+        return turn.count(stay) + min(summary_room(turn.limits.window), USUAL_SUMMARY)
 
     def _flight(self, turn: Turn, place: Place) -> asyncio.Future[str | None] | None:
         """The summary up to a place being written: one for all the requests that want it."""
@@ -214,6 +240,9 @@ class Compact:
         finally:
             conversation.flights.pop(chain, None)
         conversation.ready[chain] = summary
+        prompt = turn.count(turn.outgoing(place.at))
+        cached = prompt if self._settings.compaction.model is None and not turn.cold else 0
+        conversation.account.spend(prompt, cached, text_tokens(summary))
         return summary
 
     def _cut(self, turn: Turn, place: Place, summary: str, how: str) -> bool:
@@ -241,7 +270,7 @@ class Compact:
         before, old = turn.count(), (turn.cut, turn.cut_at, turn.summary, dict(turn.mids))
         name = spill_id(text) if self._settings.spill.enabled else ""
         tokens = int(sum(turn.tokens_of(item.sent) for item in gone) * turn.ratio)
-        line = evicted_message(len(gone), tokens, f"/v1/memory/spill/{name}" if name else "")
+        line = evicted_message(len(gone), tokens, self._forms.where(name) if name else "")
         summary = turn.cut.summary.split(f"\n\n{EVICTED_LABEL}")[0] if turn.cut and turn.cut.summarised else ""
         text_left = f"{summary}\n\n{line}" if summary else line
         cut = Cut(text_left, place.before, place.after, summarised=bool(summary))
@@ -253,16 +282,18 @@ class Compact:
             turn.changed()
             return
         if name:
+            turn.spilled = True
             self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
         self._remember(turn, place, cut, "evicted")
 
     def _remember(self, turn: Turn, place: Place, cut: Cut, how: str) -> None:
+        turn.rewrite(place.before)
         chain = turn.items[place.at].chain
         turn.records[chain] = replace(turn.record(turn.items[place.at]), cut=cut)
         turn.conversation.compacted_at = time.time()
         turn.recount_actions()
         turn.actions[self.name] = how
-        turn.proposal, turn.over, turn.compacted, turn.rewritten = None, False, True, True
+        turn.proposal, turn.over, turn.compacted = None, False, True
         self._metrics.compactions.labels(how).inc()
 
     def _best(self, turn: Turn) -> Place | None:

@@ -33,7 +33,7 @@ class Fold:
         count = 0
         for index in turn.fresh():
             item = turn.items[index]
-            if not item.original.facts.is_tool:
+            if not item.original.facts.is_tool or item.own:
                 continue
             message = item.sent
             quotable = self._is_file(turn, index)

@@ -39,7 +39,7 @@ class Heal:
                 self._counting.recount(turn, [made])
                 turn.put(index, made)
             else:
-                turn.items[index] = Item(item.chain, item.original, item.sent)
+                turn.items[index] = Item(item.chain, item.original, item.sent, own=item.own, client=item.client)
                 turn.put(index, whole)
                 if turn.count() > turn.limits.hard:
                     level = Level.SNIPPED

@@ -34,7 +34,7 @@ class Repeat:
             first -= 1
         for index in range(first, len(turn.items)):
             item = turn.items[index]
-            if item.chain in turn.conversation.records:
+            if item.own or item.chain in turn.conversation.records:
                 continue
             short = await self._repeats.shorter(turn, index, item.sent)
             if short is not None:

@@ -39,8 +39,10 @@ class Snip:
         if turn.count() > PRECISE_FROM * turn.limits.soft:
             await self._counting.settle(turn)
         turn.over = turn.count() > turn.limits.soft
-        turn.cold = turn.idle_s > self._limits.cache_ttl_s and turn.count() > COLD_FROM * turn.limits.soft
-        if not (turn.over or turn.cold):
+        unseen = not turn.conversation.account.knows(turn)
+        turn.cold = unseen or turn.idle_s > self._limits.cache_ttl_s
+        idle = not unseen and turn.cold and turn.count() > COLD_FROM * turn.limits.soft
+        if not (turn.over or idle):
             return
         turn.proposal = proposal = Proposal(turn, self._forms, self._counting)
         if not self._settings.enabled:
@@ -48,7 +50,7 @@ class Snip:
         recent = recent_start([item.original.facts for item in turn.items], RECENT_ROUNDS)
         old = [index for index in turn.standing() if index < recent and turn.items[index].original.facts.is_tool]
         enough = proposal.add(by_worth(turn, old, self._protected), Level.SNIPPED, turn.limits.low)
-        if (enough or turn.cold) and proposal.pays():
+        if (enough or idle) and proposal.pays():
             proposal.commit()
             turn.proposal = None if enough else proposal
             turn.over = not enough and turn.over

@@ -44,6 +44,8 @@ class Spill:
         for index in turn.fresh():
             item = turn.items[index]
             facts = item.sent.facts
+            if item.own:
+                continue
             if not facts.is_tool or not (facts.size > most or facts.lines > self._settings.max_lines):
                 continue
             cut = await self._cut(turn, index, most)
@@ -65,6 +67,7 @@ class Spill:
         return self._forms.within_budget(message, most)
 
     def _keep(self, turn: Turn, cut: Spilled) -> None:
+        turn.spilled = True
         for name, text in cut.texts:
             key = (turn.caller.tenant, name)
             if self._stored.get(key) is None:
