@@ -129,7 +129,9 @@ class Record:
             Pin(pin[0], tuple(pin[1]), pin[2]) if pin else None,
             data.get("spilled", False),
             tuple(
-                Reading(tuple(rounds), said, text, tuple(calls), tuple((at, call, result) for at, call, result in beside))
+                Reading(
+                    tuple(rounds), said, text, tuple(calls), tuple((at, call, result) for at, call, result in beside)
+                )
                 for rounds, said, text, calls, beside in data.get("readings", ())
             ),
         )

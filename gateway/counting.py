@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import xxhash
 
+from gateway.body import decode
 from gateway.message import Message, Recent
 from gateway.store.protocol import CalibrationRow as StoredRow
 from gateway.store.protocol import Store
@@ -55,6 +56,11 @@ class Counting:
         if turn.family != "openai":
             for item in turn.items:
                 self._by_family(item.original, turn.family)
+
+    def recount_fixed(self, turn: Turn) -> None:
+        """To be called when a stage has changed a field that belongs to the fixed part."""
+        exact = self._fixed.get((_fixed_key(turn), turn.encoding)) if turn.encoding else None
+        turn.fixed_tokens = exact or fast.request_overhead_tokens(_fixed_fields(turn))
 
     async def settle(self, turn: Turn) -> None:
         """Count the turn with tiktoken from here on. Where its ranks are not loaded, the fast count stays."""
@@ -135,8 +141,19 @@ def _exact_key(model: str) -> str:
 
 
 def _fixed_key(turn: Turn) -> bytes:
-    return xxhash.xxh3_128_digest(b"\0".join(turn.body.raw_field(name) for name in FIXED_FIELDS))
+    return xxhash.xxh3_128_digest(b"\0".join(_written(turn, name) for name in FIXED_FIELDS))
 
 
 def _fixed_fields(turn: Turn) -> dict[str, object]:
-    return {name: value for name in FIXED_FIELDS if turn.body.has(name) and (value := turn.body.get(name)) is not None}
+    values = {name: _value(turn, name) for name in FIXED_FIELDS}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _written(turn: Turn, name: str) -> bytes:
+    """A top-level field as it goes upstream."""
+    return turn.changes.get(name) or turn.body.raw_field(name)
+
+
+def _value(turn: Turn, name: str) -> object:
+    changed = turn.changes.get(name)
+    return turn.body.get(name) if changed is None else decode(changed)

@@ -204,8 +204,9 @@ class Forwarder:
     async def _send(self, turn: Turn, body: bytes) -> Answer:
         asks = self._asks_usage(turn)
         headers = turn.headers
-        if asks:
+        if asks or turn.offered:  # what has to be read on its way comes uncompressed
             headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
+        if asks:
             body = with_field(body, "stream_options", b'{"include_usage":true}')
         started = time.perf_counter()
         reply = await self._services.upstreams.chat(turn.route, headers, body, stream=turn.stream)

@@ -13,6 +13,7 @@ from gateway.errors import BadRequest
 from gateway.limits import limits_for
 from gateway.message import chain
 from gateway.prefixes import Prefix, take_over, terms_of
+from gateway.readback.readings import with_readings
 from gateway.services import Services
 from gateway.tenants import Caller, digest
 from gateway.turn import Item, Turn
@@ -62,7 +63,9 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
     services.gatekeeper.allow(caller, model)
     route = services.router.routes(model)[0]
     items = list(known.items) if known is not None else []
-    since, at = len(items), items[-1].chain if items else ROOT
+    since, at = 0, ROOT
+    if known is not None:
+        since, at = len(known.body.messages), next(item.chain for item in reversed(items) if not item.own)
     if sum(map(len, body.messages[since:])) > INLINE_BYTES:
         items += await asyncio.to_thread(_items, services, body, since, at)
     else:
@@ -86,7 +89,7 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
         derived_session=derived,
     )
     services.counting.begin(turn)
-    _start_from(turn, known)
+    _start_from(services, turn, known)
     turn.tokens_before = turn.tokens_after = turn.calibrated(turn.before_tokens)
     now = time.time()
     turn.idle_s = now - turn.conversation.last_seen if turn.conversation.last_seen else 0.0
@@ -133,18 +136,20 @@ async def _conversation(
     return await services.conversations.get(caller.tenant, session, [item.chain for item in items], replies)
 
 
-def _start_from(turn: Turn, known: Prefix | None) -> None:
+def _start_from(services: Services, turn: Turn, known: Prefix | None) -> None:
     """Take over what an earlier turn settled; where it can't be, start over from the client's messages."""
     since = len(known.items) if known is not None else 0
     turn.before_tokens = known.before_tokens if known is not None else 0
     turn.before_tokens += sum(turn.tokens_of(item.original) for item in turn.items[since:])
+    conversation, bypassed = turn.conversation, bool(turn.bypass & {"all", "compaction"})
     if known is None:
-        return
-    conversation = turn.conversation
-    if conversation is known.conversation and known.version == conversation.version and known.terms == terms_of(turn):
+        turn.items = with_readings(services.messages, conversation, turn.items, 0, bypassed=bypassed)
+    elif conversation is known.conversation and known.version == conversation.version and known.terms == terms_of(turn):
+        turn.items = with_readings(services.messages, conversation, turn.items, since - 1, bypassed=bypassed)
         take_over(turn, known)
     else:
-        turn.items = [Item(item.chain, item.original, item.original) for item in turn.items]
+        own = [Item(i.chain, i.client or i.original, i.client or i.original) for i in turn.items if not i.own]
+        turn.items = with_readings(services.messages, conversation, own, 0, bypassed=bypassed)
 
 
 def recall_cut(services: Services, turn: Turn) -> None:

@@ -23,6 +23,7 @@ from gateway.stages.fold import Fold
 from gateway.stages.heal import Heal
 from gateway.stages.inject import Inject
 from gateway.stages.microcompact import Microcompact
+from gateway.stages.offer import Offer
 from gateway.stages.recall import Recall
 from gateway.stages.remember import Remember
 from gateway.stages.repeat import Repeat
@@ -48,15 +49,18 @@ def build(services: Services) -> list[Stage]:
         tasks=s.tasks,
         metrics=s.metrics,
     )
+    offer = Offer(settings.spill, s.counting)
     return [
         Recall(settings.memory, s.memory, s.messages),  # starts looking for memories, beside all that follows
         Fold(settings.fold, s.forms),  # tier 0: lossless, at first sight
         Spill(settings.spill, s.forms, s.store, s.tasks, s.spilled),  # tier 1: the budget of a tool result, at first sight
+        offer,  # the tool that reads spilled texts back, counted before the limits are looked at
         Remember(s.forms),  # what earlier turns decided, again
         Repeat(settings.fold, s.forms, repeats),  # a new result that an earlier one already holds
         Snip(settings.snip, settings.limits, settings.protected_tools, s.forms, s.counting),  # tier 2
         Microcompact(settings.microcompact, settings.protected_tools),  # tier 3
         compact,  # tier 4: the summary, else eviction
+        offer,  # again, for what eviction has put into the spill
         Heal(s.forms, repeats, s.counting),  # pointers to what has just been shrunk
         Inject(settings.injection, settings.memory, s.memory, s.messages, s.metrics),  # memory into the system message
         Dialect(s.messages),  # what this upstream's chat template needs
@@ -93,7 +97,7 @@ class Pipeline:
             if not await compact.to_size(turn, tokens):
                 return None
             for stage in self.stages:
-                if isinstance(stage, Heal | Inject | Dialect):
+                if isinstance(stage, Offer | Heal | Inject | Dialect):
                     await self._guarded(stage, turn)
         except Exception as error:  # noqa: BLE001 - as in `_guarded`
             self._failed(compact.name, turn, error)
@@ -106,6 +110,15 @@ class Pipeline:
             if isinstance(stage, Dialect):
                 await self._guarded(stage, turn)
         return self._checked(turn)
+
+    async def next_round(self, turn: Turn) -> bytes:
+        """The body with what the gateway itself has added to the turn since the last one."""
+        for stage in self.stages:
+            if isinstance(stage, Dialect):
+                await self._guarded(stage, turn)
+        outgoing = turn.outgoing() if turn.dialect is None else turn.dialect
+        turn.tokens_after = turn.count(outgoing)
+        return turn.body.rebuild([message.raw for message in outgoing], turn.changes)
 
     async def _guarded(self, stage: Stage, turn: Turn) -> None:
         try:
@@ -135,10 +148,11 @@ class Pipeline:
                 self._failed("check", turn, ValueError("a call was parted from its reply"))
                 turn.records.clear()
                 turn.actions.clear()
+                turn.offered = False
                 return turn.body.raw
         turn.tokens_after = turn.count() if turn.dialect is None else turn.count(outgoing)
         if turn.encoding:
-            turn.tokens_before = turn.count([item.original for item in turn.items])
+            turn.tokens_before = turn.count([item.client or item.original for item in turn.items if not item.own])
         turn.conversation.account.settle(turn, warm=turn.idle_s <= self._services.settings.limits.cache_ttl_s)
         self._services.conversations.decide(turn.conversation, turn.records)
         self._services.prefixes.keep(turn)

@@ -85,7 +85,7 @@ class Prefixes:
         """Remember a turn once its stages have run."""
         body = turn.body
         end = body.span[1]
-        if end < LEAST_BYTES:
+        if end < LEAST_BYTES or turn.rounds:  # a later round stands for no body that a client could send
             return
         size = end
         for item in turn.items:

@@ -31,6 +31,8 @@ class Proposal:
     counting: Counting
     changes: dict[int, tuple[Level, Message]] = field(default_factory=dict)
     saved: int = 0
+    enough: bool = False
+    """Whether it reaches the low watermark."""
 
     def add(self, indices: Iterable[int], level: Level, target: int | None) -> bool:
         """Propose the level for items, in the order given, until the turn is down to `target` calibrated tokens.
@@ -40,9 +42,10 @@ class Proposal:
         start = self.turn.count()
         for index in indices:
             if target is not None and start - self.gain() <= target:
-                return True
+                break
             self._try(index, level)
-        return target is not None and start - self.gain() <= target
+        self.enough = target is not None and start - self.gain() <= target
+        return self.enough
 
     def gain(self) -> int:
         """Calibrated tokens won."""

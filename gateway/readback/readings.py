@@ -63,7 +63,7 @@ def with_readings(
         if found is None:
             out.append(item)
             continue
-        before = next((old.chain for old in reversed(out) if not old.own))
+        before = next(old.chain for old in reversed(out) if not old.own)
         out += own_items(before, (messages.read(text.encode()) for text in found.rounds))
         out.append(_whole_reply(messages, item, found))
         results: list[Item] = []
@@ -130,5 +130,3 @@ def _among(messages: Messages, reply: Item, results: list[Item], reading: Readin
         later = (index for index, other in enumerate(out) if places.get(other.original.facts.reply_to, -1) > place)
         out.insert(next(later, len(out)), item)
     return out
-
-

@@ -1,4 +1,4 @@
-"""The tool by which a model reads back what was cut: what it is declared as, and in which requests it may be declared."""
+"""The tool by which a model reads back what was cut: how it is declared, and in which requests it may be."""
 
 from __future__ import annotations
 

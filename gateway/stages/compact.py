@@ -79,10 +79,12 @@ class Compact:
         if turn.count() <= threshold:
             return
         await self._counting.settle(turn)
-        if self._able(turn.conversation):
+        if turn.proposal is not None and turn.count() > limits.hard and self._is_cheaper(turn, turn.proposal):
+            turn.proposal.commit()
+        elif self._able(turn.conversation):
             if turn.count() > limits.hard or (turn.over and self._affords_ready(turn)):
                 self._use_ready(turn)
-            if turn.count() > limits.hard:
+            if turn.count() > limits.hard and not turn.compacted:
                 await self._compact_now(turn)
             elif turn.count() > threshold:
                 self._speculate(turn)
@@ -193,12 +195,24 @@ class Compact:
         place = self._best(turn)
         if place is None:
             return
-        room = summary_room(turn.limits.window)
-        asked = CACHED_PRICE * turn.count() + OUTPUT_PRICE * min(room, USUAL_SUMMARY)
         account = turn.conversation.account
-        stake = asked + (1 - CACHED_PRICE) * self._left(turn, place)
-        if account.affords(stake) or account.imminent(turn, turn.limits.hard):
+        if account.affords(self._stake(turn, place)) or account.imminent(turn, turn.limits.hard):
             self._flight(turn, place)
+
+    def _stake(self, turn: Turn, place: Place) -> float:
+        """What a summary and the rewrite after it cost, in full-price tokens."""
+        written = min(summary_room(turn.limits.window), USUAL_SUMMARY)
+        return CACHED_PRICE * turn.count() + OUTPUT_PRICE * written + (1 - CACHED_PRICE) * self._left(turn, place)
+
+    def _is_cheaper(self, turn: Turn, proposal: Proposal) -> bool:
+        """Whether skeletons are enough, and cost less than a summary that has not been paid for by what was saved."""
+        if not proposal.enough:
+            return False
+        place = self._best(turn)
+        if place is None:
+            return True
+        stake = self._stake(turn, place)
+        return proposal.cost() < stake and not turn.conversation.account.affords(stake)
 
     def _affords_ready(self, turn: Turn) -> bool:
         """Whether a summary made ahead may be used before it has to be: its rewrite is paid out of what was saved."""

@@ -41,7 +41,10 @@ class Heal:
             else:
                 turn.items[index] = Item(item.chain, item.original, item.sent, own=item.own, client=item.client)
                 turn.put(index, whole)
-                if turn.count() > turn.limits.hard:
-                    level = Level.SNIPPED
-                    turn.put(index, at_level(self._forms, turn, index, level), level, whole)
+                for lower in (Level.SNIPPED, Level.SKELETON):
+                    if turn.count() <= turn.limits.hard:
+                        break
+                    level, made = lower, at_level(self._forms, turn, index, lower)
+                    self._counting.recount(turn, [made])
+                    turn.put(index, made, level, whole)
             turn.records[item.chain] = replace(turn.record(item), text=short, level=level)
