@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api.spill import GREP_BYTES, GREP_S, select
 from gateway.errors import BadRequest
+from gateway.spill_text import GREP_BYTES, GREP_S, select
 
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
 
