@@ -98,12 +98,12 @@ class ChatBody:
                 raise BadRequest("Each message must be an object.", param=f"messages[{index}]", code="invalid_type")
         return cls(raw, fields, tail, messages, leads, close, _span(raw, fields, tail, leads, close))
 
-    def extended(self, raw: bytes) -> ChatBody | None:
-        """The body in `raw`, which is known to begin like this one, up to the end of its last message.
+    def extended(self, raw: bytes, count: int, end: int) -> ChatBody | None:
+        """The body in `raw`, which is known to begin like this one up to `end`, the end of its `count`-th message.
 
         Only what follows is read. None where it has to be read as a whole: what follows can't stand there.
         """
-        first, end = self.span
+        first = self.span[0]
         rest = raw[end:].lstrip()
         if not rest.startswith((b",", b"]")):
             return None
@@ -121,7 +121,7 @@ class ChatBody:
             raw,
             [*head, *added.fields[1:]],
             added.tail,
-            self.messages + added.messages,
+            self.messages[:count] + added.messages,
             self.leads[:2] if len(self.leads) > 1 else [*self.leads, *_second(raw, end, added)],
             added.close,
             (first, last),

@@ -28,6 +28,8 @@ FORM_WEIGHT = 1_200
 """Bytes that a form costs beside its JSON: the same, a message and its facts."""
 SPILLED_BYTES = 64 * 1024 * 1024
 """Of messages within their budget, with the whole texts that were cut."""
+WORTH_IT = 0.97
+"""Of a message's tokens: a form is used from here down. Estimates err, and a change that wins nothing is not worth one."""
 SHORTEST = 200
 """Characters; no text is cut to less."""
 LARGE = 64 * 1024
@@ -110,7 +112,7 @@ class Forms:
         if found is None:
             data = change(message.data)
             made = message if data is None else self._messages.make(data)
-            if made.facts.tokens < message.facts.tokens:
+            if made.facts.tokens <= WORTH_IT * message.facts.tokens:
                 found = Message(made.raw, made.facts)
                 self._kept.put(key, found, FORM_WEIGHT + len(made.raw))
             else:

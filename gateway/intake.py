@@ -12,7 +12,7 @@ from gateway.cutting import lay
 from gateway.errors import BadRequest
 from gateway.limits import limits_for
 from gateway.message import chain
-from gateway.prefixes import Prefix, take_over, terms_of
+from gateway.prefixes import Match, take_over, terms_of
 from gateway.readback.readings import with_readings
 from gateway.services import Services
 from gateway.tenants import Caller, digest
@@ -55,22 +55,22 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
     Raises:
         GatewayError: what is wrong with the request, its key or its model.
     """
-    known = services.prefixes.find(services.gatekeeper.admit(headers, "").key_hash, raw)
-    body = known.body.extended(raw) if known is not None else None
+    match = services.prefixes.find(services.gatekeeper.admit(headers, "").key_hash, raw)
+    body = match.prefix.body.extended(raw, match.count, match.end) if match is not None else None
     if body is None:
-        known, body = None, ChatBody.parse(raw)
+        match, body = None, ChatBody.parse(raw)
     model, caller = _model(body), _caller(services, headers, body)
     services.gatekeeper.allow(caller, model)
     route = services.router.routes(model)[0]
-    items = list(known.items) if known is not None else []
+    items = match.items() if match is not None else []
     since, at = 0, ROOT
-    if known is not None:
-        since, at = len(known.body.messages), next(item.chain for item in reversed(items) if not item.own)
+    if match is not None:
+        since, at = match.count, next(item.chain for item in reversed(items) if not item.own)
     if sum(map(len, body.messages[since:])) > INLINE_BYTES:
         items += await asyncio.to_thread(_items, services, body, since, at)
     else:
         items += _items(services, body, since, at)
-    derived = known.derived_session if known is not None else _session(items)
+    derived = match.prefix.derived_session if match is not None and match.whole else _session(items)
     session = header(headers, b"x-session-id") or derived
     turn = Turn(
         request_id=request_id,
@@ -83,13 +83,13 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
         session=session,
         project=header(headers, b"x-memory-project"),
         bypass=_bypass(headers),
-        conversation=await _conversation(services, caller, session, items, known),
+        conversation=await _conversation(services, caller, session, items, match),
         items=items,
         limits=limits_for(services.router.window(route), _max_output(body), services.settings.limits),
         derived_session=derived,
     )
     services.counting.begin(turn)
-    _start_from(services, turn, known)
+    _start_from(services, turn, match)
     turn.tokens_before = turn.tokens_after = turn.calibrated(turn.before_tokens)
     now = time.time()
     turn.idle_s = now - turn.conversation.last_seen if turn.conversation.last_seen else 0.0
@@ -123,30 +123,32 @@ def _items(services: Services, body: ChatBody, first: int, at: bytes) -> list[It
 
 
 async def _conversation(
-    services: Services, caller: Caller, session: str, items: list[Item], known: Prefix | None
+    services: Services, caller: Caller, session: str, items: list[Item], match: Match | None
 ) -> Conversation:
     """The conversation's decisions; read from the store where turns of it may have gone elsewhere."""
-    if known is not None and (known.conversation.tenant, known.conversation.session) == (caller.tenant, session):
-        since = len(known.items)
-        if services.conversations.holds(known.conversation) and known.conversation.failed_load_at is None:
-            if sum(1 for item in items[since:] if item.original.facts.role == "assistant") <= 1:
-                known.conversation.tips.append(items[-1].chain)
-                return known.conversation
+    known = match.prefix.conversation if match is not None else None
+    if match is not None and known is not None and (known.tenant, known.session) == (caller.tenant, session):
+        if services.conversations.holds(known) and known.failed_load_at is None:
+            if sum(1 for item in items[len(match.items()) :] if item.original.facts.role == "assistant") <= 1:
+                known.tips.append(items[-1].chain)
+                return known
     replies = [index for index, item in enumerate(items) if item.original.facts.role == "assistant"]
     return await services.conversations.get(caller.tenant, session, [item.chain for item in items], replies)
 
 
-def _start_from(services: Services, turn: Turn, known: Prefix | None) -> None:
+def _start_from(services: Services, turn: Turn, match: Match | None) -> None:
     """Take over what an earlier turn settled; where it can't be, start over from the client's messages."""
-    since = len(known.items) if known is not None else 0
-    turn.before_tokens = known.before_tokens if known is not None else 0
-    turn.before_tokens += sum(turn.tokens_of(item.original) for item in turn.items[since:])
+    since = len(match.items()) if match is not None else 0
+    counted = since if match is not None and match.whole else 0
+    turn.before_tokens = match.prefix.before_tokens if match is not None and match.whole else 0
+    turn.before_tokens += sum(turn.tokens_of(item.original) for item in turn.items[counted:])
+    known = match.prefix if match is not None else None
     conversation, bypassed = turn.conversation, bool(turn.bypass & {"all", "compaction"})
     if known is None:
         turn.items = with_readings(services.messages, conversation, turn.items, 0, bypassed=bypassed)
     elif conversation is known.conversation and known.version == conversation.version and known.terms == terms_of(turn):
         turn.items = with_readings(services.messages, conversation, turn.items, since - 1, bypassed=bypassed)
-        take_over(turn, known)
+        take_over(turn, known, since)
     else:
         own = [Item(i.chain, i.client or i.original, i.client or i.original) for i in turn.items if not i.own]
         turn.items = with_readings(services.messages, conversation, own, 0, bypassed=bypassed)

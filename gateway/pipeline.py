@@ -151,8 +151,10 @@ class Pipeline:
                 turn.offered = False
                 return turn.body.raw
         turn.tokens_after = turn.count() if turn.dialect is None else turn.count(outgoing)
-        if turn.encoding:
-            turn.tokens_before = turn.count([item.client or item.original for item in turn.items if not item.own])
+        if turn.encoding:  # what was not sent has no exact count: its estimate errs as that of what was sent
+            estimated = sum(message.facts.tokens for message in outgoing)
+            exact = sum(map(turn.tokens_of, outgoing))
+            turn.tokens_before = turn.calibrated(int(turn.before_tokens * exact / estimated + 0.5))
         turn.conversation.account.settle(turn, warm=turn.idle_s <= self._services.settings.limits.cache_ttl_s)
         self._services.conversations.decide(turn.conversation, turn.records)
         self._services.prefixes.keep(turn)

@@ -38,6 +38,9 @@ class Prefix:
     """A body as it was, up to the end of its last message, and what became of it."""
 
     digest: bytes
+    head: tuple[int, int, bytes]
+    """The same for its beginning before the newest messages: how many messages, how many bytes, their hash. A client
+    that asks again with another last message still goes on from there."""
     body: ChatBody
     """Without its bytes: what is needed to read a body that goes on from it."""
     size: int
@@ -59,6 +62,24 @@ class Prefix:
     actions: dict[str, int | str]
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A prefix that stands at the beginning of a new body: so many of its messages, so many bytes."""
+
+    prefix: Prefix
+    count: int
+    end: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the prefix stands there."""
+        return self.count == len(self.prefix.body.messages)
+
+    def items(self) -> list[Item]:
+        """The prefix's items, as far as it matches."""
+        return list(self.prefix.items) if self.whole else self.prefix.items[: self.count]
+
+
 class Prefixes:
     """The prefixes at hand, the longest unused forgotten first."""
 
@@ -67,18 +88,18 @@ class Prefixes:
         self._bytes = 0
         self._kept: OrderedDict[tuple[str, bytes], list[Prefix]] = OrderedDict()
 
-    def find(self, key_hash: str, raw: bytes) -> Prefix | None:
-        """What is known of a body that begins like `raw`: the longest known beginning."""
+    def find(self, key_hash: str, raw: bytes) -> Match | None:
+        """What is known of a body that begins like `raw`."""
         if len(raw) < LEAST_BYTES:
             return None
         top = len(raw).bit_length() - 1
         for power in range(top, max(FIRST_SAMPLE, top - HALVINGS) - 1, -1):
             key = (key_hash, _sample(raw, power))
             for prefix in reversed(self._kept.get(key, ())):
-                end = prefix.body.span[1]
-                if end <= len(raw) and xxhash.xxh3_128_digest(memoryview(raw)[:end]) == prefix.digest:
+                found = _matching(prefix, raw)
+                if found is not None:
                     self._kept.move_to_end(key)
-                    return prefix
+                    return Match(prefix, *found)
         return None
 
     def keep(self, turn: Turn) -> None:
@@ -92,8 +113,10 @@ class Prefixes:
             item.original.release()
             item.sent.release()
             size += ITEM_WEIGHT + (len(item.sent.raw) if item.sent is not item.original else 0)
+        digest, head = _digests(turn)
         prefix = Prefix(
-            xxhash.xxh3_128_digest(memoryview(body.raw)[:end]),
+            digest,
+            head,
             body.without_bytes(),
             size,
             list(turn.items),
@@ -133,9 +156,9 @@ class Prefixes:
                 del self._kept[key]
 
     def _replaces(self, new: Prefix, old: Prefix) -> bool:
-        """Whether the old one is a beginning of the new one, by its last message's chain."""
+        """Whether the old one is a beginning of the new one, by its last message's chain, or differs in the end alone."""
         index = len(old.items) - 1
-        gone = index < len(new.items) and new.items[index].chain == old.items[index].chain
+        gone = old.head == new.head or (index < len(new.items) and new.items[index].chain == old.items[index].chain)
         if gone:
             self._bytes -= old.size
         return gone
@@ -146,13 +169,18 @@ def terms_of(turn: Turn) -> tuple[object, ...]:
     return turn.route, turn.limits.window, turn.bypass, turn.family
 
 
-def take_over(turn: Turn, prefix: Prefix) -> None:
-    """Let a turn go on from where the prefix was left."""
-    turn.items[: len(prefix.items)] = prefix.items
-    turn.settled = len(prefix.items)
+def take_over(turn: Turn, prefix: Prefix, count: int) -> None:
+    """Let a turn go on from where the prefix was left, after `count` of its messages."""
+    if prefix.cut is not None and prefix.cut_at >= count:
+        return
+    turn.items[:count] = prefix.items[:count]
+    turn.settled = count
     turn.cut, turn.cut_at, turn.summary = prefix.cut, prefix.cut_at, prefix.summary
-    turn.pinned, turn.mids, turn.system = prefix.pinned, dict(prefix.mids), prefix.system
     turn.actions.update(prefix.actions)
+    if count < len(prefix.items):
+        return  # what was pinned may have been at the message that is another now: the recall looks again
+    turn.pins_known = count
+    turn.pinned, turn.mids, turn.system = prefix.pinned, dict(prefix.mids), prefix.system
     if prefix.sum is not None:
         turn.sum = prefix.sum + sum(turn.tokens_of(item.sent) for item in turn.items[turn.settled :])
 
@@ -162,3 +190,42 @@ def _sample(raw: bytes, power: int) -> bytes:
     parts = [raw[:HEAD_BYTES]]
     parts += [raw[1 << at : (1 << at) + SAMPLE_BYTES] for at in range(FIRST_SAMPLE, power)]
     return xxhash.xxh3_128_digest(b"".join(parts))
+
+
+def _digests(turn: Turn) -> tuple[bytes, tuple[int, int, bytes]]:
+    """The hash of the body up to the end of its messages, and what is to be known of it without the newest ones."""
+    body = turn.body
+    count = len(turn.items) - 1 if len(turn.items) == len(body.messages) else 0
+    while count > 0 and turn.items[count].original.facts.is_tool:
+        count -= 1
+    newest = sum(map(len, body.messages[count:])) + (len(body.messages) - count) * len(_separator(body))
+    end = body.span[1]
+    middle = end - newest
+    view = memoryview(body.raw)
+    if count < 1 or not body.raw.startswith(_separator(body) + body.messages[count], middle):
+        return xxhash.xxh3_128_digest(view[:end]), (0, 0, b"")
+    hashed = xxhash.xxh3_128(view[:middle])
+    head = (count, middle, hashed.digest())
+    hashed.update(view[middle:end])
+    return hashed.digest(), head
+
+
+def _separator(body: ChatBody) -> bytes:
+    return body.leads[1] if len(body.leads) > 1 else b","
+
+
+def _matching(prefix: Prefix, raw: bytes) -> tuple[int, int] | None:
+    """How many messages and bytes of the prefix stand at the beginning of `raw`; None where it begins otherwise."""
+    count, middle, head = prefix.head
+    end = prefix.body.span[1]
+    view = memoryview(raw)
+    if len(raw) < middle:
+        return None
+    hashed = xxhash.xxh3_128(view[:middle])
+    if count and hashed.digest() != head:
+        return None
+    if end <= len(raw):
+        hashed.update(view[middle:end])
+        if hashed.digest() == prefix.digest:
+            return len(prefix.body.messages), end
+    return (count, middle) if count else None

@@ -57,6 +57,8 @@ class Turn:
     limits: Limits
     settled: int = 0
     """Items before this index stand as an earlier turn left them; only the others are new to the stages."""
+    pins_known: int = 0
+    """Items before this index have had their pins looked at."""
     derived_session: str = ""
     """The session's name by the conversation's first messages, whatever a header says."""
     before_tokens: int = 0

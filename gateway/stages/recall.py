@@ -50,7 +50,7 @@ class Recall:
         records = turn.conversation.records
         if not records:
             return
-        for index in range(turn.settled, len(turn.items)):
+        for index in range(turn.pins_known, len(turn.items)):
             item = turn.items[index]
             record = records.get(item.chain)
             if record is None or record.pin is None:

@@ -26,6 +26,7 @@ class ToolCall:
 @dataclass(slots=True)
 class _Slot:
     order: int
+    place: int
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -45,6 +46,10 @@ class ToolCallAssembler:
 
     def add(self, entry: JsonObject) -> int:
         """Take one entry; returns the characters of arguments it added."""
+        return self.place(entry)[1]
+
+    def place(self, entry: JsonObject) -> tuple[int, int]:
+        """Take one entry; returns which call it belongs to, counted from 0 as they came, and the characters it added."""
         call_id = entry.get("id")
         call_id = call_id if isinstance(call_id, str) else ""
         function = entry.get("function")
@@ -61,7 +66,12 @@ class ToolCallAssembler:
             slot.name += name
         if arguments:
             slot.pieces.append(arguments)
-        return len(arguments)
+        return slot.place, len(arguments)
+
+    def at(self, place: int) -> ToolCall:
+        """A call so far, by `place`."""
+        slot = self._slots[place]
+        return ToolCall(slot.id, slot.name, slot.arguments())
 
     def calls(self) -> list[ToolCall]:
         """The calls so far."""
@@ -83,7 +93,7 @@ class ToolCallAssembler:
         return self._slots[-1]
 
     def _open(self, order: int) -> _Slot:
-        slot = _Slot(order)
+        slot = _Slot(order, len(self._slots))
         self._slots.append(slot)
         return slot
 
