@@ -73,7 +73,8 @@ def test_a_mark_that_the_client_took_away_does_not_come_back(tmp_path: Path) -> 
         opening = [user("look"), assistant(None, tool_call("c1", "bash"))]
         first = engine.send([*opening, marked])
         second = engine.send([*opening, tool("c1", log), assistant("ok"), user("more")])
-        assert first.turn.actions["fold"] == second.turn.actions["fold"] == 1
+        assert "fold" in first.turn.actions
+        assert "fold" in second.turn.actions
         assert first.messages[2]["cache_control"] == MARK
         assert "cache_control" not in second.messages[2]
         assert first.messages[2]["content"] == second.messages[2]["content"]
