@@ -177,15 +177,17 @@ class Compact:
         place = self._best(turn)
         if place is None or self._left(turn, place) > turn.limits.hard:
             return  # what has to stay is too much by itself: a summary would cost and not help
-        flight = self._flight(turn, place)
-        if flight is None:
-            return
-        summary = await asyncio.shield(flight)
+        # Another request with the same history may have had it written while this one was being counted.
+        summary = turn.conversation.ready.get(turn.items[place.at].chain)
+        if summary is None:
+            flight = self._flight(turn, place)
+            if flight is None:
+                return
+            summary = await asyncio.shield(flight)
         if summary is None:
             turn.failures.append(self.name)
             self._metrics.compactions.labels("failed").inc()
             return
-        turn.conversation.ready.pop(turn.items[place.at].chain, None)
         self._cut(turn, place, summary, "new")
 
     def _speculate(self, turn: Turn) -> None:
