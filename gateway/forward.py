@@ -206,6 +206,8 @@ class Forwarder:
         headers = turn.headers
         if asks or turn.offered:  # what has to be read on its way comes uncompressed
             headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
+        if turn.offered:
+            headers = [*headers, (b"accept-encoding", b"identity")]
         if asks:
             body = with_field(body, "stream_options", b'{"include_usage":true}')
         started = time.perf_counter()

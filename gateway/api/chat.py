@@ -26,15 +26,14 @@ from gateway.intake import read_turn
 from gateway.memory.scribe import Scribe
 from gateway.metrics import Metrics
 from gateway.pipeline import Pipeline
+from gateway.readback.follow import ReadBack
 from gateway.services import Services
 from gateway.turn import Turn
 from gateway.upstream.http import Headers
+from gateway.upstream.sse import PING, PING_EVERY_S
 
 log = structlog.get_logger(__name__)
 
-PING = b": ping\n\n"
-PING_EVERY_S = 15.0
-"""A stream whose request is still being worked on gets a comment this often, so that no proxy in between gives up."""
 MIB = 1024 * 1024
 CLIENT_CLOSED = 499
 """nginx's status for a client that hung up; never sent, only counted."""
@@ -80,6 +79,7 @@ class ChatEndpoint:
         self._forwarder = forwarder
         self._scribe = scribe
         self._slash = SlashCommands(services)
+        self._readback = ReadBack(services, pipeline, forwarder)
         self._counters: dict[tuple[str, str, int, bool], ChatCounters] = {}
         self._most = services.settings.server.max_body_mb * MIB
 
@@ -113,6 +113,8 @@ class ChatEndpoint:
             await send_chunk(exchange.send, own.body, more=False)
             return
         answer = await self._with_pings(exchange, turn)
+        if turn.offered:
+            answer = await self._readback.follow(turn, answer)
         try:
             await self._relay(exchange, turn, answer)
         finally:

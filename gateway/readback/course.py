@@ -61,6 +61,11 @@ class Course:
         self.totals = summed(self.totals, raw) if raw else self.totals
         self.sent += self.turn.tokens_after
 
+    def settle(self) -> None:
+        """At the end: what the turn has sent is what was sent in all rounds, as its usage is."""
+        self.turn.tokens_after += self.sent
+        self.sent = 0
+
     def usage(self, last: Usage | None) -> Usage | None:
         """All rounds together."""
         told = [usage for usage in (*self.usages, last) if usage is not None]

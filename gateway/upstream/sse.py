@@ -15,6 +15,10 @@ MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 DONE: Final = b"[DONE]"
 """The data of OpenAI's closing event."""
 
+PING: Final = b": ping\n\n"
+PING_EVERY_S: Final = 15.0
+"""A stream whose request is still being worked on gets a comment this often, so that no proxy in between gives up."""
+
 _BOM: Final = b"\xef\xbb\xbf"
 
 

@@ -49,7 +49,7 @@ class ToolCallAssembler:
         return self.place(entry)[1]
 
     def place(self, entry: JsonObject) -> tuple[int, int]:
-        """Take one entry; returns which call it belongs to, counted from 0 as they came, and the characters it added."""
+        """Take one entry; returns which call it belongs to, from 0 as they came, and the characters it added."""
         call_id = entry.get("id")
         call_id = call_id if isinstance(call_id, str) else ""
         function = entry.get("function")
