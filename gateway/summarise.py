@@ -93,7 +93,9 @@ class Summariser:
         )
         changes: dict[str, bytes | None] = dict.fromkeys(("stream", "stream_options", "n", "response_format", "user"))
         changes = {name: None for name in changes if turn.body.has(name)}
-        if turn.body.has("tools"):
+        if turn.offered:
+            changes["tools"] = turn.changes.get("tools")  # as cached
+        if turn.body.has("tools") or turn.offered:
             changes["tool_choice"] = b'"none"'
         for name in OUTPUT_FIELDS:
             if turn.body.get(name):

@@ -162,7 +162,8 @@ class StreamedReply:
             self._goes_on = True
             return stream.swallow()
         beside = await self._conductor.beside(course, own) if answers else ()
-        self._conductor.end(course, course.said + stream.told, ids, beside)
+        course.said += stream.told.removesuffix(stream.text)  # the paragraph that parts the texts
+        self._conductor.end(course, course.said + stream.text, ids, beside)
         return stream.release()
 
     def _over(self) -> None:
