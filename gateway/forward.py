@@ -1,4 +1,4 @@
-"""Sends a turn upstream and watches the head of the answer: fallbacks, the one reactive retry, the copy for the scribe."""
+"""Sends a turn upstream and watches the head of the answer: fallbacks, one reactive retry, the copy for the scribe."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import structlog
 
 from gateway.body import as_object, decode, with_field
 from gateway.errors import GatewayError, UpstreamTimeout, UpstreamUnreachable
+from gateway.intake import max_output
 from gateway.limits import limits_for
 from gateway.pipeline import Pipeline
 from gateway.services import Services
@@ -193,6 +194,7 @@ class Forwarder:
         overflow = await self._overflow(turn, answer)
         if overflow is None:
             return answer
+        await self._services.counting.settle(turn)
         smaller = await self._pipeline.again(turn, self._learn(turn, overflow))
         if smaller is None:
             return answer
@@ -229,18 +231,19 @@ class Forwarder:
 
     def _learn(self, turn: Turn, overflow: Overflow) -> int:
         """Tokens that the retry may have; the window and the true count that the refusal named are remembered."""
+        counted = turn.count(turn.dialect)
         if overflow.unit == "bytes" or overflow.limit is None:
-            return int(turn.tokens_after * UNKNOWN_SIZE)
-        if overflow.requested and turn.tokens_after:
+            return int(counted * UNKNOWN_SIZE)
+        if overflow.requested and counted:
             prompt = overflow.requested - (overflow.output or 0)
-            turn.ratio *= max(1.0, prompt / turn.tokens_after)
-        key = (turn.route.name, turn.route.model)
-        if turn.route.settings.window is None and overflow.limit < turn.limits.window:
-            self._services.router.learned[key] = overflow.limit
-            self._services.tasks.spawn("window", self._services.store.save_window(*key, overflow.limit))
-        reserve = turn.limits.window - turn.limits.hard
-        named = limits_for(overflow.limit, overflow.output, self._services.settings.limits).hard
-        return max(1, min(named, overflow.limit - min(reserve, overflow.limit // 2)))
+            turn.ratio *= max(1.0, prompt / counted)
+        if overflow.limit < turn.limits.window:
+            route, window = turn.route, overflow.limit
+            self._services.router.learn(route, window)
+            if route.settings.window is None:
+                self._services.tasks.spawn("window", self._services.store.save_window(route.name, route.model, window))
+        output = overflow.output or max_output(turn.body)
+        return limits_for(overflow.limit, output, self._services.settings.limits).hard
 
     def _asks_usage(self, turn: Turn) -> bool:
         """Whether the gateway itself asks for the stream's usage."""

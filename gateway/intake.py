@@ -85,7 +85,7 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
         bypass=_bypass(headers),
         conversation=await _conversation(services, caller, session, items, match),
         items=items,
-        limits=limits_for(services.router.window(route), _max_output(body), services.settings.limits),
+        limits=limits_for(services.router.window(route), max_output(body), services.settings.limits),
         derived_session=derived,
     )
     services.counting.begin(turn)
@@ -180,7 +180,8 @@ def _bypass(headers: Sequence[tuple[bytes, bytes]]) -> frozenset[str]:
     return frozenset(word.strip() for word in wanted.split(",")) & BYPASSES if wanted else frozenset()
 
 
-def _max_output(body: ChatBody) -> int | None:
+def max_output(body: ChatBody) -> int | None:
+    """Tokens that the request reserves for its reply; None where it names none."""
     for name in ("max_completion_tokens", "max_tokens"):
         value = body.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:

@@ -39,6 +39,9 @@ class Router:
         self._routes: dict[str, list[Route]] = {}
         self._labels: set[str] = set()
         self.learned: dict[tuple[str, str], int] = {}
+        """Windows that overflow errors named, by upstream and model, those of earlier runs among them."""
+        self._named: dict[tuple[str, str], int] = {}
+        """Those of this run: what an upstream says now is true whatever the configuration hopes."""
 
     def routes(self, model: str) -> list[Route]:
         """The route for a model, then its fallbacks in order.
@@ -60,12 +63,14 @@ class Router:
 
     def window(self, route: Route) -> int:
         """The context window of the model at that upstream, tokens."""
-        return (
-            route.settings.window
-            or self.learned.get((route.name, route.model))
-            or self._table.window(route.model)
-            or DEFAULT_WINDOW
-        )
+        key, configured = (route.name, route.model), route.settings.window
+        if configured is not None:
+            return min(configured, self._named.get(key, configured))
+        return self.learned.get(key) or self._table.window(route.model) or DEFAULT_WINDOW
+
+    def learn(self, route: Route, window: int) -> None:
+        """Take note of the window that the upstream's refusal named, tokens."""
+        self.learned[route.name, route.model] = self._named[route.name, route.model] = window
 
     def max_output(self, route: Route) -> int | None:
         """The longest reply the model gives, tokens; None where unknown."""
