@@ -161,8 +161,7 @@ class Compact:
         if found is None:
             return
         place = place_at([item.original.facts for item in turn.items], found)
-        if self._cut(turn, place, turn.conversation.ready[turn.items[found].chain], "ahead"):
-            turn.conversation.ready.clear()
+        self._cut(turn, place, turn.conversation.ready[turn.items[found].chain], "ahead")
 
     @staticmethod
     def _ready_at(turn: Turn) -> int | None:
