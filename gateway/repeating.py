@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass, field
 
 from gateway.conversation import Level
 from gateway.levels import call_of
@@ -14,14 +15,17 @@ from gateway.turn import Turn
 LOOK_BACK = 40
 """Earlier results compared with."""
 LOOK_BACK_CHARS = 400_000
-COMPARED = 8
+COMPARED = 4
 """Of these, those that are compared in full: the ones that share most lines."""
 LEAST_CHARS = 150
 """Shorter results are not worth a pointer."""
 LEAST_LINE = 8
 """Characters; a shorter line says nothing about where it came from."""
-LINES_KEPT = 1_000_000
-"""Line hashes kept over all conversations: 60 bytes each, about."""
+PAIRS_KEPT = 1_000_000
+"""Hashes kept over all results: 60 bytes each, about."""
+CONVERSATIONS_KEPT = 500
+SEEN_MOST = 100_000
+"""Hashes of one conversation, 6 MB; past that its set is begun anew."""
 INLINE_CHARS = 24_000
 """Text compared on the event loop, 1-2 ms; more goes to a thread."""
 LABEL_CHARS = 48
@@ -29,10 +33,15 @@ _NUMBER = re.compile(r"(?m)^\d{1,7}[:|\t→]")
 
 
 class Repeats:
-    """Finds repeats. Keeps the set of each result's lines, so that only results that share some are compared in full."""
+    """Finds repeats. Keeps a set for each result, so that only results that share something are compared in full.
+
+    The sets hold hashes of two lines that follow each other: two results that repeat each other share some of these,
+    two logs of the same tool do not.
+    """
 
     def __init__(self) -> None:
-        self._lines: Recent[bytes, frozenset[int]] = Recent(LINES_KEPT)
+        self._pairs: Recent[bytes, frozenset[int]] = Recent(PAIRS_KEPT)
+        self._seen: Recent[tuple[str, str], _Seen] = Recent(CONVERSATIONS_KEPT)
 
     async def shorter(self, turn: Turn, index: int, whole: Message) -> str | None:
         """The text of `turn.items[index]`, whole in `whole`, with what earlier results hold replaced by pointers."""
@@ -48,33 +57,60 @@ class Repeats:
 
     def _sharing(self, turn: Turn, index: int, whole: Message) -> list[int]:
         """The earlier results that stand whole and share lines with it: the few that share most, oldest first."""
-        wanted = self._lines_of(whole)
-        found: list[tuple[int, int]] = []
-        looked = chars = 0
+        near = self._near(turn, index)
+        seen = self._seen_of(turn)
+        for before in near:
+            sent = turn.items[before].sent
+            if sent.facts.identity not in seen.results:
+                seen.results.add(sent.facts.identity)
+                seen.pairs |= self._pairs_of(sent)
+        wanted = self._pairs_of(whole)
+        if wanted.isdisjoint(seen.pairs):
+            return []
+        shared = [(len(wanted & self._pairs_of(turn.items[before].sent)), before) for before in near]
+        best = sorted((found for found in shared if found[0]), reverse=True)[:COMPARED]
+        return sorted(before for _, before in best)
+
+    @staticmethod
+    def _near(turn: Turn, index: int) -> list[int]:
+        found: list[int] = []
+        chars = 0
         for before in reversed(turn.standing()):
             item = turn.items[before]
             if before >= index or not item.original.facts.is_tool:
                 continue
             if item.level is not Level.WHOLE or item.whole is not None:
                 continue
-            looked += 1
             chars += item.sent.facts.size
-            if looked > LOOK_BACK or chars > LOOK_BACK_CHARS:
+            if len(found) >= LOOK_BACK or chars > LOOK_BACK_CHARS:
                 break
-            shared = len(wanted & self._lines_of(item.sent))
-            if shared:
-                found.append((shared, before))
-        found.sort(reverse=True)
-        return sorted(before for _, before in found[:COMPARED])
-
-    def _lines_of(self, message: Message) -> frozenset[int]:
-        """Hashes of its lines, line numbers at their beginning left out, the short ones too."""
-        found = self._lines.get(message.facts.identity)
-        if found is None:
-            lines = _NUMBER.sub("", message.text).split("\n")
-            found = frozenset([hash(line) for line in lines if len(line) >= LEAST_LINE])
-            self._lines.put(message.facts.identity, found, len(found) + 1)
+            found.append(before)
         return found
+
+    def _seen_of(self, turn: Turn) -> _Seen:
+        key = (turn.caller.tenant, turn.session)
+        seen = self._seen.get(key)
+        if seen is None or len(seen.pairs) > SEEN_MOST:
+            seen = _Seen()
+            self._seen.put(key, seen)
+        return seen
+
+    def _pairs_of(self, message: Message) -> frozenset[int]:
+        """Hashes of its pairs of lines, line numbers at their beginning left out."""
+        found = self._pairs.get(message.facts.identity)
+        if found is None:
+            lines = [line for line in _NUMBER.sub("", message.text).split("\n") if len(line) >= LEAST_LINE]
+            found = frozenset(map(hash, zip(lines, lines[1:], strict=False))) or frozenset(map(hash, lines))
+            self._pairs.put(message.facts.identity, found, len(found) + 1)
+        return found
+
+
+@dataclass(slots=True)
+class _Seen:
+    """All pairs of lines of a conversation's results so far, for a first look."""
+
+    results: set[bytes] = field(default_factory=set)
+    pairs: set[int] = field(default_factory=set)
 
 
 def _label(turn: Turn, index: int) -> str:

@@ -19,7 +19,7 @@ from gateway.memory.filters import Judge
 from gateway.memory.render import render_block
 from gateway.memory.retrieve import Retriever
 from gateway.memory.working import WorkingMemory
-from gateway.message import Message
+from gateway.message import Message, Recent
 from gateway.metrics import Metrics
 from gateway.settings import Settings
 from gateway.store.protocol import Store
@@ -38,6 +38,9 @@ HISTORY_MOST = 5
 HISTORY_TOKENS = 1_500
 """`[Project History]`: the newest 3–5 sessions, 500–1,500 tokens (SPEC §5)."""
 WORKING_TOKENS = 400
+PEOPLE_KEPT = 2_000
+PERSON_S = 1.0
+"""How late what another process wrote may be seen; what this one wrote is seen at once."""
 EXTRACT_S = 2.0
 """Facts are taken before a compaction drops messages; a slower extraction is finished later, from what was put aside."""
 
@@ -75,6 +78,18 @@ class Recalled:
 NOTHING = Recalled()
 
 
+@dataclass(slots=True)
+class _Person:
+    """A tenant's standing memory, as it was read at `read_at` (monotonic)."""
+
+    changes: int
+    read_at: float
+    is_empty: bool
+    preferences: tuple[tuple[str, str], ...]
+    working: dict[str, str]
+    """Rendered, by session."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where something was said: whose, in which session, about which project."""
@@ -96,6 +111,7 @@ class MemoryService:
         self._upstreams = upstreams
         self._metrics = metrics
         self.retriever = Retriever(store)
+        self._people: Recent[str, _Person] = Recent(PEOPLE_KEPT)
         self._judge = Judge()
         self._locks: dict[str, asyncio.Lock] = {}
 
@@ -110,11 +126,12 @@ class MemoryService:
         if lock is not None and lock.locked():
             async with lock:  # what was said a moment ago is still being written down
                 pass
-        if await self._store.is_empty(tenant):
+        person = await self._person(tenant)
+        if person.is_empty:
             return NOTHING
-        preferences = await self._preferences(tenant)
+        preferences = person.preferences
         history = await self._history(tenant, project)
-        working = await self._working(tenant, session)
+        working = await self._working(person, tenant, session)
         hits = await self.retriever.build_context(
             tenant, query, max_tokens=self._settings.max_tokens, top_k=self._settings.top_k, project=project
         )
@@ -248,9 +265,23 @@ class MemoryService:
                 found.append((entry.id, entry.content))
         return tuple(found)
 
-    async def _working(self, tenant: str, session: str) -> str:
-        raw = await self._store.get_working(tenant, session)
-        return WorkingMemory.loads(raw).render(WORKING_TOKENS) if raw else ""
+    async def _working(self, person: _Person, tenant: str, session: str) -> str:
+        found = person.working.get(session)
+        if found is None:
+            raw = await self._store.get_working(tenant, session)
+            found = person.working[session] = WorkingMemory.loads(raw).render(WORKING_TOKENS) if raw else ""
+        return found
+
+    async def _person(self, tenant: str) -> _Person:
+        """What is the same for every recall of a tenant, read again once it has changed here or may have elsewhere."""
+        changes, now = self._store.changes(tenant), time.monotonic()
+        known = self._people.get(tenant)
+        if known is not None and known.changes == changes and now - known.read_at < PERSON_S:
+            return known
+        is_empty = await self._store.is_empty(tenant)
+        found = _Person(changes, now, is_empty, () if is_empty else await self._preferences(tenant), {})
+        self._people.put(tenant, found)
+        return found
 
 
 def _live(entry: MemoryEntry) -> bool:

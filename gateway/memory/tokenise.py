@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 
 from gateway.memory.stem import stem
@@ -322,8 +322,9 @@ def weighted_terms(text: str) -> dict[str, float]:
     return summed
 
 
-def query_terms(text: str) -> dict[str, float]:
-    """Term -> weight, each term counted once however often the question repeats it."""
+@lru_cache(maxsize=512)
+def query_terms(text: str) -> Mapping[str, float]:
+    """Term -> weight, each term counted once however often the question repeats it. Shared between callers: read only."""
     best: dict[str, float] = {}
     for term, weight in _scan(text):
         best[term] = max(best.get(term, 0.0), weight)

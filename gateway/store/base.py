@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from gateway.memory.entries import EntryType, MemoryEntry
 from gateway.store import memory_ops, search_ops, shared_ops, state_ops
+from gateway.message import Recent
 from gateway.store.db import Operation, one
 from gateway.store.protocol import (
     CalibrationRow,
@@ -30,6 +31,8 @@ from gateway.store.text import storable
 T = TypeVar("T")
 
 ALL_SCOPES = ("long", "session", "project")
+CHANGES_KEPT = 10_000
+"""Tenants of which it is remembered that they changed; a forgotten one counts as unchanged, and caches age anyway."""
 GLANCE_ROWS = 50
 PRUNE_AFTER = 0.01
 """Of `max_decisions` written: then the tenant at hand is pruned. Looking on each write would cost more than that."""
@@ -46,6 +49,8 @@ class SqlStore(ABC):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
+        self._changes: Recent[str, int] = Recent(CHANGES_KEPT)
+        self._change = 0
         self._unpruned = 0
         """Decisions written by this process since it last looked for old ones."""
 
@@ -83,17 +88,28 @@ class SqlStore(ABC):
         if not entries:
             return 0
         prepared = await self._prepare(entries)
-        return await self._write(lambda db: memory_ops.add(db, prepared, self.limits))
+        try:
+            return await self._write(lambda db: memory_ops.add(db, prepared, self.limits))
+        finally:
+            self._changed(*{entry.tenant for entry in entries})
 
     async def get(self, tenant: str, id: str) -> MemoryEntry | None:
         return await self._read(lambda db: memory_ops.get(db, storable(tenant), storable(id)))
 
     async def update(self, tenant: str, id: str, **fields: object) -> MemoryEntry | None:
         memory_ops.check_fields(fields)
-        return await self._write(lambda db: memory_ops.update(db, storable(tenant), storable(id), fields, self.limits))
+        try:
+            return await self._write(
+                lambda db: memory_ops.update(db, storable(tenant), storable(id), fields, self.limits)
+            )
+        finally:
+            self._changed(tenant)
 
     async def delete(self, tenant: str, id: str) -> bool:
-        return await self._write(lambda db: memory_ops.delete(db, storable(tenant), storable(id)))
+        try:
+            return await self._write(lambda db: memory_ops.delete(db, storable(tenant), storable(id)))
+        finally:
+            self._changed(tenant)
 
     async def list(
         self,
@@ -119,6 +135,14 @@ class SqlStore(ABC):
             lambda db: memory_ops.list_page(db, storable(tenant), filters, include_history, oldest_first, limit, cursor)
         )
 
+    def changes(self, tenant: str) -> int:
+        return self._changes.get(tenant) or 0
+
+    def _changed(self, *tenants: str) -> None:
+        self._change += 1
+        for tenant in tenants:
+            self._changes.put(tenant, self._change)
+
     async def is_empty(self, tenant: str) -> bool:
         return await self._glance(lambda db: memory_ops.is_empty(db, storable(tenant)))
 
@@ -132,9 +156,12 @@ class SqlStore(ABC):
 
     async def supersede(self, tenant: str, old_id: str, new_entry: MemoryEntry) -> bool:
         (prepared,) = await self._prepare([new_entry])
-        return await self._write(
-            lambda db: memory_ops.supersede(db, storable(tenant), storable(old_id), prepared, self.limits)
-        )
+        try:
+            return await self._write(
+                lambda db: memory_ops.supersede(db, storable(tenant), storable(old_id), prepared, self.limits)
+            )
+        finally:
+            self._changed(tenant)
 
     async def exists_text(self, tenant: str, normalised_hash: str) -> MemoryEntry | None:
         return await self._read(lambda db: memory_ops.by_text(db, storable(tenant), storable(normalised_hash)))
@@ -169,7 +196,10 @@ class SqlStore(ABC):
                 return
 
     async def erase(self, tenant: str) -> int:
-        gone = await self._write(lambda db: shared_ops.erase(db, storable(tenant)))
+        try:
+            gone = await self._write(lambda db: shared_ops.erase(db, storable(tenant)))
+        finally:
+            self._changed(tenant)
         await self._scrub()
         return gone
 
@@ -233,7 +263,10 @@ class SqlStore(ABC):
 
     async def set_working(self, tenant: str, session: str, data: bytes | None) -> None:
         now = time.time()
-        await self._write(lambda db: state_ops.set_working(db, storable(tenant), storable(session), data, now))
+        try:
+            await self._write(lambda db: state_ops.set_working(db, storable(tenant), storable(session), data, now))
+        finally:
+            self._changed(tenant)
 
     # -- pending extraction ------------------------------------------------------------------------------------------
     async def add_pending(self, tenant: str, session: str, payload: bytes) -> int:

@@ -174,6 +174,10 @@ class Store(Protocol):
         bad cursor."""
         ...
 
+    def changes(self, tenant: str) -> int:
+        """How often this process has changed what the tenant keeps; for caches, which also age by the clock."""
+        ...
+
     async def is_empty(self, tenant: str) -> bool:
         """Whether the tenant has neither entries nor working state; cheaper than counting."""
         ...
