@@ -117,7 +117,7 @@ def _lines(found: Selected, lines: str | None, room: int) -> str:
 def _whole_lines(text: str, room: int) -> tuple[str, int]:
     """As many whole lines as fit, and how many; the beginning of the first where not even that fits."""
     if len(text) > room:
-        end = text.rfind("\n", 0, room + 1)
+        end = text.rfind("\n", 0, room)
         text = text[: end + 1] if end >= 0 else text[:room]
     return text, text.count("\n") + (not text.endswith("\n") and bool(text))
 

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from tests.conftest import Launch
+from tests.support.anthropic_server import anthropic_server
 from tests.support.builders import Message, assistant, check_pairs, function_tool, tool, tool_call, user
 from tests.support.chat import CHAT, MODEL, auth, chat_body, eventually, fresh_key, send_chat
 from tests.support.gateway_process import GatewayProcess
@@ -22,8 +23,8 @@ NAME = "read_spilled_output"
 TOOLS = [function_tool("run", command="string"), function_tool("read", path="string")]
 LOG = "\n".join(f"step {n}: linked object file number {n * 7919 % 10007}" for n in range(1, 3001))
 NEEDLE = f"step 1500: linked object file number {1500 * 7919 % 10007}"
-USAGE = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
-USAGE |= {"prompt_tokens_details": {"cached_tokens": 64}}  # type: ignore[dict-item]
+USAGE: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
+USAGE |= {"prompt_tokens_details": {"cached_tokens": 64}}
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +34,8 @@ def reading(launch: Launch) -> GatewayProcess:
 
 
 @pytest.fixture
-def client(reading: GatewayProcess, upstream: Upstream) -> Iterator[openai.OpenAI]:
-    """The real SDK under a fresh key; no retries."""
+def client(reading: GatewayProcess, upstream: Upstream) -> Iterator[Any]:
+    """The real SDK under a fresh key; no retries. Untyped: the conversations here are plain dicts."""
     with openai.OpenAI(base_url=f"{reading.url}/v1", api_key=fresh_key(), max_retries=0, timeout=30) as made:
         yield made
 
@@ -117,10 +118,10 @@ def test_nothing_is_declared_where_nothing_was_cut(reading: GatewayProcess, upst
     assert upstream.only_call().header("Accept-Encoding") == "gzip"
 
 
-def test_a_read_is_answered_and_hidden(upstream: Upstream, client: openai.OpenAI) -> None:
+def test_a_read_is_answered_and_hidden(upstream: Upstream, client: Any) -> None:
     upstream.queue(reads(("own_1", {"lines": "1499-1501"}), text="Let me look."))
     upstream.queue(whole(assistant("Number 1500 is fine."), "stop", 2))
-    got = client.chat.completions.create(model=MODEL, messages=history(), tools=TOOLS)  # type: ignore[call-overload]
+    got = client.chat.completions.create(model=MODEL, messages=history(), tools=TOOLS)
     assert got.choices[0].message.content == "Number 1500 is fine."
     assert got.choices[0].message.tool_calls is None
     assert (got.id, got.choices[0].finish_reason) == ("chatcmpl-2", "stop")
@@ -165,13 +166,13 @@ def test_the_prefix_stays_and_survives_a_restart(upstream: Upstream, launch: Lau
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_beside_the_clients_own_calls(upstream: Upstream, client: openai.OpenAI, stream: bool) -> None:
+def test_beside_the_clients_own_calls(upstream: Upstream, client: Any, stream: bool) -> None:
     messages = history()
     own = [tool_call("c_1", "run", '{"command":"ls"}'), tool_call("c_2", "read", '{"path":"a.py"}')]
     upstream.queue(reads(("own_1", {"lines": "1500"}), ("own_2", {"grep": "nothing like it"}), text="Both.", own=own))
-    create: Any = client.chat.completions.create
+    create = client.chat.completions.create
     if stream:
-        with client.chat.completions.stream(model=MODEL, messages=messages, tools=TOOLS) as chunks:  # type: ignore[arg-type]
+        with client.chat.completions.stream(model=MODEL, messages=messages, tools=TOOLS) as chunks:
             seen = [index for event in chunks if event.type == "chunk" for index in _indices(event.chunk)]
             message = chunks.get_final_completion().choices[0].message
         assert sorted(set(seen)) == [0, 1]
@@ -227,7 +228,7 @@ def test_streamed_rounds_are_one_stream(reading: GatewayProcess, upstream: Upstr
     assert check_pairs(sent) == []
 
 
-def test_text_is_not_held_back(upstream: Upstream, client: openai.OpenAI) -> None:
+def test_text_is_not_held_back(upstream: Upstream, client: Any) -> None:
     gate = threading.Event()
 
     def slow(call: Call) -> Reply:
@@ -235,7 +236,7 @@ def test_text_is_not_held_back(upstream: Upstream, client: openai.OpenAI) -> Non
         return sse_reply([*parts[:3], gate, *parts[3:]])
 
     upstream.queue(slow, sse_reply(streamed(2, "Done.", [], "stop")))
-    stream = client.chat.completions.create(model=MODEL, messages=history(), stream=True)  # type: ignore[arg-type]
+    stream = client.chat.completions.create(model=MODEL, messages=history(), stream=True)
     got = ""
     for chunk in stream:
         got += (chunk.choices[0].delta.content or "") if chunk.choices else ""
@@ -330,7 +331,7 @@ def test_a_later_round_refused(reading: GatewayProcess, upstream: Upstream) -> N
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_hanging_up_cancels_a_later_round(upstream: Upstream, client: openai.OpenAI, stream: bool) -> None:
+def test_hanging_up_cancels_a_later_round(upstream: Upstream, client: Any, stream: bool) -> None:
     def never(call: Call) -> Reply:
         threading.Event().wait(0.05)
         return Reply(before=[threading.Event()])
@@ -338,7 +339,7 @@ def test_hanging_up_cancels_a_later_round(upstream: Upstream, client: openai.Ope
     upstream.queue(reads(("own_1", {}), text="Hm."), never)
     impatient = client.with_options(timeout=1.0)
     with pytest.raises(openai.APITimeoutError):
-        got = impatient.chat.completions.create(model=MODEL, messages=history(), stream=stream)  # type: ignore[call-overload]
+        got = impatient.chat.completions.create(model=MODEL, messages=history(), stream=stream)
         list(got)
     assert upstream.wait_until(lambda: len(upstream.calls) == 2 and upstream.calls[1].disconnected_at is not None)
 
@@ -387,3 +388,33 @@ def test_metrics_tell_of_reads(reading: GatewayProcess, upstream: Upstream) -> N
     assert "read:1" in str(reply.header("X-Gateway-Actions"))
     counted = f'gateway_usage_tokens_total{{kind="cached",model="{MODEL}",route="default"}}'
     assert eventually(lambda: counted.encode() in fetch(reading.port, "GET", "/metrics", b"", []).body)
+
+
+THINKING: Message = {"type": "thinking", "thinking": "I should read the middle of it.", "signature": "c2lnbmF0dXJl"}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_through_a_provider(launch: Launch, upstream: Upstream, stream: bool) -> None:
+    with anthropic_server() as server:
+        provider = {"name": "claude", "provider": "anthropic", "base_url": server.url, "api_key": "k"}
+        gateway = launch(spill={"tool": True}, memory={"enabled": False}, upstreams=[provider])
+        body = {"model": "claude-sonnet-4-5", "messages": history(), "tools": TOOLS, "max_tokens": 100}
+        key = fresh_key()
+        server.say({"type": "text", "text": "First."})
+        assert fetch(gateway.port, "POST", CHAT, orjson.dumps(body), auth(key)).status == 200
+        cut = orjson.dumps(server.requests[0]).decode()
+        name = cut.split(NAME + "(id=")[1].split('"')[1].rstrip("\\")
+        use = {"type": "tool_use", "id": "toolu_1", "name": NAME, "input": {"id": name, "lines": "1500"}}
+        server.say(THINKING, {"type": "text", "text": "I look."}, use, stop_reason="tool_use")
+        server.say({"type": "text", "text": "It is fine."})
+        fields = {**body, "stream": stream, "reasoning_effort": "low", "max_tokens": 4_000}
+        reply = fetch(gateway.port, "POST", CHAT, orjson.dumps(fields), auth(key))
+    assert reply.status == 200
+    assert NAME.encode() not in reply.body
+    assert b"ine." in reply.body  # streamed in pieces
+    question, answered = server.requests[-1]["messages"][-2:]
+    blocks = {block["type"]: block for block in question["content"]}
+    assert blocks["thinking"] == THINKING
+    assert blocks["text"]["text"] == "I look."
+    assert blocks["tool_use"]["input"] == use["input"]
+    assert NEEDLE in orjson.dumps(answered).decode()
