@@ -26,6 +26,7 @@ from gateway.counting import Counting
 from gateway.dashboard import dashboard_routes
 from gateway.forms import Forms
 from gateway.forward import Forwarder
+from gateway.limits import LimitsBook
 from gateway.memory.scribe import Scribe
 from gateway.memory.service import MemoryService
 from gateway.message import Messages, Recent
@@ -94,6 +95,7 @@ async def build(settings: Settings, *, multiprocess: bool = False) -> Services:
         upstreams=upstreams,
         messages=messages,
         counting=counting,
+        limits=LimitsBook(settings.limits),
         forms=Forms(settings, messages),
         conversations=Conversations(store, tasks),
         prefixes=Prefixes(),

@@ -70,6 +70,7 @@ class ChatBody:
     span: tuple[int, int] = (-1, -1)
     """Offsets in `raw` of the first message's beginning and the last one's end; -1 where they were not kept."""
     _decoded: dict[str, Json] = field(default_factory=dict)
+    _raw_values: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, raw: bytes) -> ChatBody:
@@ -150,17 +151,22 @@ class ChatBody:
     def get(self, name: str) -> Json:
         """The decoded value of a top-level field, or None where it is absent (or null)."""
         if name not in self._decoded:
-            piece = next((piece for piece in reversed(self.fields) if piece.name == name), None)
-            self._decoded[name] = None if piece is None else decode(piece.value)
+            value = self._values().get(name)
+            self._decoded[name] = None if value is None else decode(value)
         return self._decoded[name]
 
     def has(self, name: str) -> bool:
         """Whether the field is written in the body, even as null."""
-        return any(piece.name == name for piece in self.fields)
+        return name in self._values()
 
     def raw_field(self, name: str) -> bytes:
         """The field's bytes as written; empty where absent."""
-        return next((piece.value for piece in reversed(self.fields) if piece.name == name), b"")
+        return self._values().get(name, b"")
+
+    def _values(self) -> dict[str, bytes]:
+        if not self._raw_values:
+            self._raw_values = {piece.name: piece.value for piece in self.fields}
+        return self._raw_values
 
     def rebuild(
         self, messages: Sequence[bytes] | None = None, changes: Mapping[str, bytes | None] | None = None

@@ -1,4 +1,4 @@
-"""Tokens of a turn: the fast estimate always, tiktoken where it matters, both calibrated on the upstream's own usage."""
+"""Tokens of a turn: the fast estimate always, tiktoken where it matters, both calibrated on the upstream's usage."""
 
 from __future__ import annotations
 
@@ -50,8 +50,11 @@ class Counting:
         """Set up the fast count of a turn: family, fixed part, ratio."""
         turn.family = family_of(turn.model)
         key = (_fixed_key(turn), "")
-        turn.fixed_tokens = self._fixed.get(key) or fast.request_overhead_tokens(_fixed_fields(turn))
-        self._fixed.put(key, turn.fixed_tokens)
+        fixed = self._fixed.get(key)
+        if fixed is None:
+            fixed = fast.request_overhead_tokens(_fixed_fields(turn))
+            self._fixed.put(key, fixed)
+        turn.fixed_tokens = fixed
         turn.ratio = self.calibration.ratio(turn.route.name, turn.model)
         if turn.family != "openai":
             for item in turn.items:
@@ -141,7 +144,8 @@ def _exact_key(model: str) -> str:
 
 
 def _fixed_key(turn: Turn) -> bytes:
-    return xxhash.xxh3_128_digest(b"\0".join(_written(turn, name) for name in FIXED_FIELDS))
+    fields = [_written(turn, name) for name in FIXED_FIELDS]
+    return xxhash.xxh3_128_digest(b"\0".join(fields)) if any(fields) else b""
 
 
 def _fixed_fields(turn: Turn) -> dict[str, object]:

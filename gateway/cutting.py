@@ -46,7 +46,7 @@ def places(facts: Sequence[Facts], rounds: int, since: int = 0) -> list[Place]:
 
 
 def place_at(facts: Sequence[Facts], at: int) -> Place:
-    """The cut before index `at`: instructions and the first user message stay, and the newest user message and image."""
+    """The cut before index `at`: instructions, the first user message, the newest one and the newest image stay."""
     users = [index for index, message in enumerate(facts) if message.role == "user"]
     before = {index for index in range(at) if facts[index].is_instruction}
     if users and users[0] < at:
@@ -60,7 +60,7 @@ def place_at(facts: Sequence[Facts], at: int) -> Place:
 
 
 def oldest_out(turn: Turn, facts: Sequence[Facts], target: int) -> Place | None:
-    """The cut that takes out as few of the oldest rounds as bring the turn to `target` tokens; at least one round stays."""
+    """The cut that takes out the fewest oldest rounds that bring the turn to `target` tokens; at least one round stays."""
     safe = safe_cuts(facts)
     starts = [at for at in round_starts(facts) if at > turn.cut_at and safe[at]]
     if not starts:

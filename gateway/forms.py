@@ -29,7 +29,7 @@ FORM_WEIGHT = 1_200
 SPILLED_BYTES = 64 * 1024 * 1024
 """Of messages within their budget, with the whole texts that were cut."""
 WORTH_IT = 0.97
-"""Of a message's tokens: a form is used from here down. Estimates err, and a change that wins nothing is not worth one."""
+"""Of a message's tokens: a form is used from here down. Estimates err, and a change that wins nothing is none."""
 SHORTEST = 200
 """Characters; no text is cut to less."""
 LARGE = 64 * 1024

@@ -14,7 +14,7 @@ from gateway.turn import Turn
 
 
 def by_worth(turn: Turn, indices: Sequence[int], protected: frozenset[str]) -> list[int]:
-    """`indices` of a turn's items in the order in which they may shrink: overtaken reads, the rest by age, then guarded.
+    """`indices` of a turn's items in the order in which they may shrink: overtaken reads, others by age, then guarded.
 
     A call stands with its result: what guards one guards the other.
     """

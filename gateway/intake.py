@@ -10,7 +10,6 @@ from gateway.body import ChatBody
 from gateway.conversation import Conversation
 from gateway.cutting import lay
 from gateway.errors import BadRequest
-from gateway.limits import limits_for
 from gateway.message import chain
 from gateway.prefixes import Match, take_over, terms_of
 from gateway.readback.readings import with_readings
@@ -34,7 +33,13 @@ def header(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> str:
     Raises:
         BadRequest: longer than any name has to be.
     """
-    raw = next((value for key, value in headers if key == name), b"")
+    for key, raw in headers:
+        if key == name:
+            return _name(name, raw)
+    return ""
+
+
+def _name(name: bytes, raw: bytes) -> str:
     try:
         text = raw.decode().strip()
     except UnicodeDecodeError:

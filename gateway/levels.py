@@ -10,7 +10,7 @@ from gateway.turn import Turn
 
 
 def call_of(turn: Turn, index: int) -> tuple[str, str]:
-    """Name and arguments of the call that `turn.items[index]`, a tool's result, answers; empty where it is not found."""
+    """Name and arguments of the call that `turn.items[index]`, a tool's result, answers; empty where it has none."""
     wanted = turn.items[index].original.facts.reply_to
     for before in range(index - 1, -1, -1):
         message = turn.items[before].original

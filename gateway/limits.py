@@ -11,8 +11,9 @@ DEFAULT_WINDOW = 128_000
 SMALL_WINDOW_BUFFER = 0.10
 """Share of the window that stands in for `limits.buffer` where that is less (FIELD-NOTES 27)."""
 LARGEST_RESERVE = 0.75
-"""Share of the window that a reply may ask for; clients that set `max_tokens` to the whole window still get their turn."""
+"""Share of the window that a reply may ask for: clients that set `max_tokens` to the whole window still get a turn."""
 SOFT_OF_HARD = 0.90
+BOOK_MOST = 1_000
 LEAST_GAIN = 0.05
 """Share of the window that a shrinking must win, where that is less than `limits.min_gain`."""
 
@@ -44,6 +45,23 @@ class Limits:
             speculative=max(1, int(self.speculative * share)),
             min_gain=1,
         )
+
+
+class LimitsBook:
+    """The limits of a configuration, each worked out once."""
+
+    def __init__(self, settings: LimitSettings) -> None:
+        self._settings = settings
+        self._kept: dict[tuple[int, int | None], Limits] = {}
+
+    def limits(self, window: int, max_output: int | None) -> Limits:
+        """As `limits_for`."""
+        found = self._kept.get((window, max_output))
+        if found is None:
+            found = limits_for(window, max_output, self._settings)
+            if len(self._kept) < BOOK_MOST:
+                self._kept[window, max_output] = found
+        return found
 
 
 def limits_for(window: int, max_output: int | None, settings: LimitSettings) -> Limits:

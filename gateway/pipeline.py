@@ -53,7 +53,7 @@ def build(services: Services) -> list[Stage]:
     return [
         Recall(settings.memory, s.memory, s.messages),  # starts looking for memories, beside all that follows
         Fold(settings.fold, s.forms),  # tier 0: lossless, at first sight
-        Spill(settings.spill, s.forms, s.store, s.tasks, s.spilled),  # tier 1: the budget of a tool result, at first sight
+        Spill(settings.spill, s.forms, s.store, s.tasks, s.spilled),  # tier 1: a tool result's budget, at first sight
         offer,  # the tool that reads spilled texts back, counted before the limits are looked at
         Remember(s.forms),  # what earlier turns decided, again
         Repeat(settings.fold, s.forms, repeats),  # a new result that an earlier one already holds

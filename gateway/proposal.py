@@ -60,7 +60,7 @@ class Proposal:
         return self.cost() / (CACHED_PRICE * self.gain()) if self.gain() > 0 else float("inf")
 
     def cost(self) -> float:
-        """What the rewrite costs, in full-price tokens: all that stands after the first change is read uncached once."""
+        """What the rewrite costs, in full-price tokens: all that follows the first change is read uncached once."""
         if not self.changes or self.turn.cold:
             return 0.0
         first = min(self.changes)

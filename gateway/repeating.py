@@ -100,7 +100,7 @@ class Repeats:
         found = self._pairs.get(message.facts.identity)
         if found is None:
             lines = [line for line in _NUMBER.sub("", message.text).split("\n") if len(line) >= LEAST_LINE]
-            found = frozenset(map(hash, zip(lines, lines[1:], strict=False))) or frozenset(map(hash, lines))
+            found = frozenset(map(hash, pairwise(lines))) or frozenset(map(hash, lines))
             self._pairs.put(message.facts.identity, found, len(found) + 1)
         return found
 

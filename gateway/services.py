@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gateway.conversation import Conversations
 from gateway.counting import Counting
 from gateway.forms import Forms
+from gateway.limits import LimitsBook
 from gateway.memory.service import MemoryService
 from gateway.message import Messages, Recent
 from gateway.metrics import Metrics
@@ -33,6 +34,7 @@ class Services:
     upstreams: Upstreams
     messages: Messages
     counting: Counting
+    limits: LimitsBook
     forms: Forms
     conversations: Conversations
     prefixes: Prefixes

@@ -324,7 +324,7 @@ def weighted_terms(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=512)
 def query_terms(text: str) -> Mapping[str, float]:
-    """Term -> weight, each term counted once however often the question repeats it. Shared between callers: read only."""
+    """Term -> weight, each term counted once however often the question has it. Shared between callers: read only."""
     best: dict[str, float] = {}
     for term, weight in _scan(text):
         best[term] = max(best.get(term, 0.0), weight)

@@ -1,4 +1,4 @@
-"""Tier 0: tool results are folded at first sight. Nothing is lost, and nothing of them is in the upstream's cache yet."""
+"""Tier 0: tool results are folded at first sight. Nothing is lost, and the upstream's cache has nothing of them yet."""
 
 from __future__ import annotations
 

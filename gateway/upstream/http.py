@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence, Set
 from typing import Protocol
 
 import aiohttp
@@ -30,6 +30,10 @@ HOP_BY_HOP = frozenset(
 OURS = (b"x-memory-", b"x-session-id", b"x-gateway-")
 """Prefixes of the headers that speak to the gateway and stay there."""
 CREDENTIALS = (b"authorization", b"api-key", b"x-api-key")
+_ALWAYS = frozenset((b"host",))
+_ALWAYS_AND_LENGTH = _ALWAYS | {b"content-length"}
+PLAIN_CONNECTION = (b"keep-alive", b"close", b"Keep-Alive", b"Close")
+"""Values of `Connection` that name no header beside hop-by-hop ones."""
 SLICE = 256 * 1024
 """Bytes handed to the socket at once of a large body, so that no write holds the loop for long."""
 RETRY_PAUSE_S = 0.1
@@ -172,11 +176,11 @@ class HttpUpstream:
 def end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """The headers that travel on: without hop-by-hop ones and those that `Connection` names. Names in lower case."""
     pairs = list(headers)
-    named: set[bytes] = set()
+    dropped: Set[bytes] = HOP_BY_HOP
     for name, value in pairs:
-        if name == b"connection":
-            named.update(token.strip().lower() for token in value.split(b","))
-    return [(name, value) for name, value in pairs if name not in HOP_BY_HOP and name not in named]
+        if name == b"connection" and value not in PLAIN_CONNECTION:
+            dropped = dropped | {token.strip().lower() for token in value.split(b",")}
+    return [pair for pair in pairs if pair[0] not in dropped]
 
 
 def request_headers(headers: Sequence[tuple[bytes, bytes]], *, keep_length: bool = False) -> Headers:
@@ -184,11 +188,8 @@ def request_headers(headers: Sequence[tuple[bytes, bytes]], *, keep_length: bool
 
     `Content-Length` is set anew from the body unless `keep_length`.
     """
-    return [
-        (name, value)
-        for name, value in end_to_end(headers)
-        if name != b"host" and not name.startswith(OURS) and (keep_length or name != b"content-length")
-    ]
+    dropped = _ALWAYS if keep_length else _ALWAYS_AND_LENGTH
+    return [(name, value) for name, value in end_to_end(headers) if name not in dropped and not name.startswith(OURS)]
 
 
 def _text(value: bytes) -> str:
