@@ -60,7 +60,7 @@ def place_at(facts: Sequence[Facts], at: int) -> Place:
 
 
 def oldest_out(turn: Turn, facts: Sequence[Facts], target: int) -> Place | None:
-    """The cut that takes out the fewest oldest rounds that bring the turn to `target` tokens; at least one round stays."""
+    """The cut that takes out the fewest of the oldest rounds to come to `target` tokens; at least one round stays."""
     safe = safe_cuts(facts)
     starts = [at for at in round_starts(facts) if at > turn.cut_at and safe[at]]
     if not starts:

@@ -90,7 +90,7 @@ async def read_turn(services: Services, request_id: str, headers: Sequence[tuple
         bypass=_bypass(headers),
         conversation=await _conversation(services, caller, session, items, match),
         items=items,
-        limits=limits_for(services.router.window(route), max_output(body), services.settings.limits),
+        limits=services.limits.limits(services.router.window(route), max_output(body)),
         derived_session=derived,
     )
     services.counting.begin(turn)

@@ -156,7 +156,7 @@ class Prefixes:
                 del self._kept[key]
 
     def _replaces(self, new: Prefix, old: Prefix) -> bool:
-        """Whether the old one is a beginning of the new one, by its last message's chain, or differs in its end alone."""
+        """Whether the old one is a beginning of the new one, by its last message's chain, or only its end differs."""
         index = len(old.items) - 1
         gone = old.head == new.head or (index < len(new.items) and new.items[index].chain == old.items[index].chain)
         if gone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from gateway.conversation import Level
 from gateway.levels import call_of

@@ -79,12 +79,12 @@ class Summariser:
         prefix = turn.outgoing(upto)
         route = self.router.routes(self.settings.model)[0] if self.settings.model else turn.route
         room = summary_room(turn.limits.window)
-        if self.settings.model is None or self.settings.model == turn.model:
-            if turn.count(prefix) + PROMPT_RESERVE + room <= turn.limits.window:
-                try:
-                    return await self._append(turn, route, prefix, room)
-                except _TooLong:
-                    log.info("summary prompt too long, going by chunks", request_id=turn.request_id)
+        own = self.settings.model is None or self.settings.model == turn.model
+        if own and turn.count(prefix) + PROMPT_RESERVE + room <= turn.limits.window:
+            try:
+                return await self._append(turn, route, prefix, room)
+            except _TooLong:
+                log.info("summary prompt too long, going by chunks", request_id=turn.request_id)
         return await self._map_reduce(turn, route, prefix, room)
 
     async def _append(self, turn: Turn, route: Route, prefix: list[Message], room: int) -> str:

@@ -26,7 +26,7 @@ class Tasks:
         self._closed = False
 
     def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
-        """Run `work` in the background; where too much is running, or the gateway is closing, drop it and return None."""
+        """Run `work` in the background; drop it, and return None, where too much is running or the gateway closes."""
         if self._closed or len(self._running) >= self._limit:
             work.close()
             self._on_drop(name)

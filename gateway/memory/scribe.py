@@ -172,7 +172,7 @@ class Scribe:
             for work in (self._finish_idle, self._retry_pending, self._prune):
                 try:
                     await work()
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - one sweep that fails must not end all later ones
                     log.warning("sweep failed", work=work.__name__, error=type(error).__name__)
 
     async def _finish_idle(self) -> None:

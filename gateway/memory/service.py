@@ -42,7 +42,7 @@ PEOPLE_KEPT = 2_000
 PERSON_S = 1.0
 """How late what another process wrote may be seen; what this one wrote is seen at once."""
 EXTRACT_S = 2.0
-"""Facts are taken before a compaction drops messages; a slower extraction is finished later, from what was put aside."""
+"""Facts are taken before a compaction drops messages; slower extraction is finished later, from what was put aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class MemoryService:
                 self._metrics.memories.labels(outcome).inc(count)
 
     async def before_forgetting(self, turn: Turn, gone: Sequence[Message]) -> None:
-        """Facts before forgetting: what is about to be dropped is read first, or put aside for a retry. Never raises."""
+        """Facts before forgetting: what is to be dropped is read first, or put aside for a retry. Never raises."""
         if not self._settings.enabled or turn.bypass & {"all", "memory"}:
             return
         messages = [message.data for message in gone if message.facts.role in ("user", "assistant")]
@@ -224,7 +224,7 @@ class MemoryService:
                 EXTRACT_S if self._settings.model is None else self._settings.recall_timeout_s * 15
             ):
                 await self.extract(messages, turn=turn, with_model=True)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a compaction must not fail for a memory; the text is put aside
             log.warning("extraction before compaction failed", request_id=turn.request_id, error=type(error).__name__)
             await self._put_aside(Source(turn.caller.tenant, turn.session, turn.project), messages)
 

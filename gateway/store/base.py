@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TypeVar
 
 from gateway.memory.entries import EntryType, MemoryEntry
-from gateway.store import memory_ops, search_ops, shared_ops, state_ops
 from gateway.message import Recent
+from gateway.store import memory_ops, search_ops, shared_ops, state_ops
 from gateway.store.db import Operation, one
 from gateway.store.protocol import (
     CalibrationRow,
