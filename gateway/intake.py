@@ -133,10 +133,10 @@ async def _conversation(
     """The conversation's decisions; read from the store where turns of it may have gone elsewhere."""
     known = match.prefix.conversation if match is not None else None
     if match is not None and known is not None and (known.tenant, known.session) == (caller.tenant, session):
-        if services.conversations.holds(known) and known.failed_load_at is None:
-            if sum(1 for item in items[len(match.items()) :] if item.original.facts.role == "assistant") <= 1:
-                known.tips.append(items[-1].chain)
-                return known
+        replies = sum(1 for item in items[len(match.items()) :] if item.original.facts.role == "assistant")
+        if replies <= 1 and known.failed_load_at is None and services.conversations.holds(known):
+            known.tips.append(items[-1].chain)
+            return known
     replies = [index for index, item in enumerate(items) if item.original.facts.role == "assistant"]
     return await services.conversations.get(caller.tenant, session, [item.chain for item in items], replies)
 

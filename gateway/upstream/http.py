@@ -23,8 +23,8 @@ Headers = list[tuple[bytes, bytes]]
 """Raw header pairs; names in lower case."""
 
 HOP_BY_HOP = frozenset(
-    (b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te")
-    + (b"trailer", b"transfer-encoding", b"upgrade")
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+    b" transfer-encoding upgrade".split()
 )
 """RFC 9110, section 7.6.1; `proxy-*` and `keep-alive` by custom."""
 OURS = (b"x-memory-", b"x-session-id", b"x-gateway-")
