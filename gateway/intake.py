@@ -133,8 +133,8 @@ async def _conversation(
     """The conversation's decisions; read from the store where turns of it may have gone elsewhere."""
     known = match.prefix.conversation if match is not None else None
     if match is not None and known is not None and (known.tenant, known.session) == (caller.tenant, session):
-        replies = sum(1 for item in items[len(match.items()) :] if item.original.facts.role == "assistant")
-        if replies <= 1 and known.failed_load_at is None and services.conversations.holds(known):
+        since = sum(1 for item in items[len(match.items()) :] if item.original.facts.role == "assistant")
+        if since <= 1 and known.failed_load_at is None and services.conversations.holds(known):
             known.tips.append(items[-1].chain)
             return known
     replies = [index for index, item in enumerate(items) if item.original.facts.role == "assistant"]
