@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from gateway.conversation import Level
 from gateway.levels import call_of
@@ -22,7 +21,7 @@ LEAST_CHARS = 150
 """Shorter results are not worth a pointer."""
 LEAST_LINE = 8
 """Characters; a shorter line says nothing about where it came from."""
-PAIRS_KEPT = 1_000_000
+GROUPS_KEPT = 1_000_000
 """Hashes kept over all results: 60 bytes each, about."""
 CONVERSATIONS_KEPT = 500
 SEEN_MOST = 100_000
@@ -36,12 +35,12 @@ _NUMBER = re.compile(r"(?m)^\d{1,7}[:|\t→]")
 class Repeats:
     """Finds repeats. Keeps a set for each result, so that only results that share something are compared in full.
 
-    The sets hold hashes of two lines that follow each other: two results that repeat each other share some of these,
-    two logs of the same tool do not.
+    The sets hold hashes of three lines that follow each other, and of the last two: two results that repeat each other
+    share some of these, two logs of the same tool do not.
     """
 
     def __init__(self) -> None:
-        self._pairs: Recent[bytes, frozenset[int]] = Recent(PAIRS_KEPT)
+        self._groups: Recent[bytes, frozenset[int]] = Recent(GROUPS_KEPT)
         self._seen: Recent[tuple[str, str], _Seen] = Recent(CONVERSATIONS_KEPT)
 
     async def shorter(self, turn: Turn, index: int, whole: Message) -> str | None:
@@ -64,11 +63,11 @@ class Repeats:
             sent = turn.items[before].sent
             if sent.facts.identity not in seen.results:
                 seen.results.add(sent.facts.identity)
-                seen.pairs |= self._pairs_of(sent)
-        wanted = self._pairs_of(whole)
-        if wanted.isdisjoint(seen.pairs):
+                seen.groups |= self._groups_of(sent)
+        wanted = self._groups_of(whole)
+        if wanted.isdisjoint(seen.groups):
             return []
-        shared = [(len(wanted & self._pairs_of(turn.items[before].sent)), before) for before in near]
+        shared = [(len(wanted & self._groups_of(turn.items[before].sent)), before) for before in near]
         best = sorted((found for found in shared if found[0]), reverse=True)[:COMPARED]
         return sorted(before for _, before in best)
 
@@ -91,27 +90,28 @@ class Repeats:
     def _seen_of(self, turn: Turn) -> _Seen:
         key = (turn.caller.tenant, turn.session)
         seen = self._seen.get(key)
-        if seen is None or len(seen.pairs) > SEEN_MOST:
+        if seen is None or len(seen.groups) > SEEN_MOST:
             seen = _Seen()
             self._seen.put(key, seen)
         return seen
 
-    def _pairs_of(self, message: Message) -> frozenset[int]:
-        """Hashes of its pairs of lines, line numbers at their beginning left out."""
-        found = self._pairs.get(message.facts.identity)
+    def _groups_of(self, message: Message) -> frozenset[int]:
+        """Hashes of its groups of lines, line numbers at their beginning left out."""
+        found = self._groups.get(message.facts.identity)
         if found is None:
             lines = [line for line in _NUMBER.sub("", message.text).split("\n") if len(line) >= LEAST_LINE]
-            found = frozenset(map(hash, pairwise(lines))) or frozenset(map(hash, lines))
-            self._pairs.put(message.facts.identity, found, len(found) + 1)
+            groups = zip(lines, lines[1:], lines[2:], strict=False)
+            found = frozenset([*map(hash, groups), *map(hash, (tuple(lines[-2:]), tuple(lines)))])
+            self._groups.put(message.facts.identity, found, len(found) + 1)
         return found
 
 
 @dataclass(slots=True)
 class _Seen:
-    """All pairs of lines of a conversation's results so far, for a first look."""
+    """All groups of lines of a conversation's results so far, for a first look."""
 
     results: set[bytes] = field(default_factory=set)
-    pairs: set[int] = field(default_factory=set)
+    groups: set[int] = field(default_factory=set)
 
 
 def _label(turn: Turn, index: int) -> str:
