@@ -1,6 +1,6 @@
 """What folding, pointers, the tool-result budget and snipping win and keep on recorded tool results.
 
-    python bench/shrink.py [--data ../shared/data]
+    python -m bench.shrink [--data ../shared/data]
 
 Tokens are counted with tiktoken's o200k_base, whose rank file comes with litellm: nothing is fetched. Seconds are this
 process's own CPU time.
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import importlib.util
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.replay.counting import load_encoding
 from gateway.shrink.budget import cut_output
 from gateway.shrink.fold import fold
 from gateway.shrink.repeats import against_earlier
@@ -30,13 +29,7 @@ BUDGETS = (40_000, 25_600, 12_800)
 
 def counter() -> Callable[[str], int]:
     """A function that counts a text's o200k_base tokens."""
-    found = importlib.util.find_spec("litellm")
-    if found is not None and found.origin is not None:
-        ranks = Path(found.origin).parent / "litellm_core_utils" / "tokenizers"
-        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(ranks))
-    import tiktoken
-
-    encoding = tiktoken.get_encoding("o200k_base")
+    encoding = load_encoding()
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 

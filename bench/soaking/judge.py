@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+
+from bench.replay.counting import load_encoding
 
 Message = dict[str, Any]
 MESSAGE_TOKENS = 4
@@ -48,13 +47,7 @@ def lost(given: list[Message], sent: list[Message]) -> int:
 @functools.cache
 def counter() -> Callable[[str], int]:
     """o200k_base, whose ranks come with litellm."""
-    found = importlib.util.find_spec("litellm")
-    if found is not None and found.origin is not None:
-        ranks = Path(found.origin).parent / "litellm_core_utils" / "tokenizers"
-        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(ranks))
-    import tiktoken
-
-    encoding = tiktoken.get_encoding("o200k_base")
+    encoding = load_encoding()
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
