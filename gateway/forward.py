@@ -7,6 +7,7 @@ import time
 from urllib.parse import urlsplit
 
 import structlog
+from prometheus_client import Histogram
 
 from gateway.body import as_object, decode, with_field
 from gateway.errors import GatewayError, UpstreamTimeout, UpstreamUnreachable
@@ -160,6 +161,7 @@ class Forwarder:
     def __init__(self, services: Services, pipeline: Pipeline) -> None:
         self._services = services
         self._pipeline = pipeline
+        self._histograms: dict[str, Histogram] = {}
 
     async def forward(self, turn: Turn, body: bytes) -> Answer:
         """The head of the answer, from the model's upstream or from a fallback.
@@ -215,7 +217,7 @@ class Forwarder:
         started = time.perf_counter()
         reply = await self._services.upstreams.chat(turn.route, headers, body, stream=turn.stream)
         answer = Answer(reply, turn.route.upstream.read_timeout_s, drop_usage=asks)
-        self._services.metrics.upstream_seconds.labels(turn.route.name).observe(answer.first_byte_at - started)
+        self._seconds(turn.route.name).observe(answer.first_byte_at - started)
         return answer
 
     async def _overflow(self, turn: Turn, answer: Answer) -> Overflow | None:
@@ -244,6 +246,12 @@ class Forwarder:
                 self._services.tasks.spawn("window", self._services.store.save_window(route.name, route.model, window))
         output = overflow.output or max_output(turn.body)
         return limits_for(overflow.limit, output, self._services.settings.limits).hard
+
+    def _seconds(self, route: str) -> Histogram:
+        found = self._histograms.get(route)
+        if found is None:
+            found = self._histograms[route] = self._services.metrics.upstream_seconds.labels(route)
+        return found
 
     def _asks_usage(self, turn: Turn) -> bool:
         """Whether the gateway itself asks for the stream's usage."""

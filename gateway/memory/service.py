@@ -120,6 +120,18 @@ class MemoryService:
         tokenise.warm()
         self._judge.warm()
 
+    def knows_nothing(self, tenant: str) -> bool:
+        """Whether the tenant is known, at once, to have no memory at all."""
+        lock = self._locks.get(tenant)
+        known = self._people.get(tenant)
+        return (
+            known is not None
+            and known.is_empty
+            and known.changes == self._store.changes(tenant)
+            and time.monotonic() - known.read_at < PERSON_S
+            and not (lock is not None and lock.locked())
+        )
+
     async def recall(self, tenant: str, query: str, *, project: str, session: str) -> Recalled:
         """What is worth telling about this tenant now: preferences, the project's history, what the query brings up."""
         lock = self._locks.get(tenant)

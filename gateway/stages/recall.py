@@ -6,12 +6,15 @@ What earlier turns injected comes back first, byte for byte: it is part of the p
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from gateway.blocks import mid_message, with_block
+from gateway.conversation import Pin
 from gateway.memory.render import strip_blocks
 from gateway.memory.service import MemoryService
 from gateway.message import Messages
 from gateway.settings import MemorySettings
+from gateway.tasks import Tasks
 from gateway.turn import Turn
 
 QUERY_CHARS = 2_000
@@ -25,10 +28,11 @@ class Recall:
     name = "recall"
     bypass = "memory"
 
-    def __init__(self, settings: MemorySettings, memory: MemoryService, messages: Messages) -> None:
+    def __init__(self, settings: MemorySettings, memory: MemoryService, messages: Messages, tasks: Tasks) -> None:
         self._settings = settings
         self._memory = memory
         self._messages = messages
+        self._tasks = tasks
 
     async def run(self, turn: Turn) -> None:
         """Find the pins of this history; start the recall."""
@@ -38,11 +42,15 @@ class Recall:
         last = turn.items[-1]
         if last.original.facts.role != "user" or turn.record(last).pin is not None:
             return
+        if turn.pinned is None and self._memory.knows_nothing(turn.caller.tenant):
+            turn.records[last.chain] = replace(turn.record(last), pin=Pin(""))
+            return
         query = strip_blocks(last.original.text)
         if len(query) > QUERY_CHARS + QUERY_TAIL_CHARS:
             query = f"{query[:QUERY_CHARS]}\n{query[-QUERY_TAIL_CHARS:]}"
-        turn.recall = asyncio.create_task(
-            self._memory.recall(turn.caller.tenant, query, project=turn.project, session=turn.session)
+        turn.recall = self._tasks.spawn(  # cancelled with the turn
+            "recall",
+            self._memory.recall(turn.caller.tenant, query, project=turn.project, session=turn.session),
         )
         turn.recall_by = asyncio.get_running_loop().time() + self._settings.recall_timeout_s
 
