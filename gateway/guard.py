@@ -1,4 +1,4 @@
-"""What goes first and what goes last when old messages shrink (SPEC §4).
+"""What goes first and what goes last when old messages shrink.
 
 First the reads that a later read or edit of the same path has overtaken; last what the agent must quote back exactly:
 the newest read of a file that it has been editing, and its plan.

@@ -1,4 +1,4 @@
-"""How much of a model's window a conversation may use, and where shrinking starts and stops (SPEC §3)."""
+"""How much of a model's window a conversation may use, and where shrinking starts and stops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.settings import LimitSettings
 DEFAULT_WINDOW = 128_000
 """Tokens; for a model that neither the configuration nor litellm's table knows."""
 SMALL_WINDOW_BUFFER = 0.10
-"""Share of the window that stands in for `limits.buffer` where that is less (FIELD-NOTES 27)."""
+"""Share of the window that stands in for `limits.buffer` where that is less: else none would be left of it."""
 LARGEST_RESERVE = 0.75
 """Share of the window that a reply may ask for: clients that set `max_tokens` to the whole window still get a turn."""
 SOFT_OF_HARD = 0.90

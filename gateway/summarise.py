@@ -1,7 +1,7 @@
 """Has a model write the summary that a compaction puts in place of old messages.
 
 Two ways. Where the summariser is the conversation's own model, the instruction is appended to the very prefix that the
-upstream has in its cache, so that reading it again costs a tenth (FIELD-NOTES 7). Where another model summarises, or
+upstream has in its cache, so that reading it again costs a tenth. Where another model summarises, or
 the prefix no longer fits its window, the messages are cut into chunks that are summarised on their own, concurrently,
 and merged.
 """
@@ -33,7 +33,7 @@ from gateway.upstream.routes import Route, Router
 log = structlog.get_logger(__name__)
 
 SUMMARY_SHARE = 0.10
-"""Of the window: the summary's part of the budget (SPEC §3)."""
+"""Of the window: the summary's part of the budget."""
 SUMMARY_MOST = 2_000
 """Tokens; five dense sections need no more, however large the window."""
 SUMMARY_LEAST = 300

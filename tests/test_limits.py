@@ -1,4 +1,4 @@
-"""The limits of a window (SPEC §3): hard > soft > low on every window, and the numbers of the common ones."""
+"""The limits of a window: hard > soft > low on every window, and the numbers of the common ones."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 class EntryType(enum.StrEnum):
-    """The kinds of entry (SPEC §5)."""
+    """The kinds of entry."""
 
     CONVERSATION = "CONVERSATION"
     FACT = "FACT"

@@ -1,6 +1,6 @@
 """The gate between what was proposed and what is remembered.
 
-Nearly all that naive extraction keeps is junk (FIELD-NOTES 22) and some of it is planted (21), so a proposal must
+Nearly all that naive extraction keeps is junk and some of it is planted, so a proposal must
 pass as itself and in the sentence it was drawn from: a model turns "I may have used Redis" into "the user used
 Redis", and only the source knows better. The order matters: what came from where, then secrets, then attacks, then
 form.

@@ -2,8 +2,8 @@
 
 The block is background data. A memory is text that somebody else may have shaped, so nothing in it may close the
 block, open another one, or pass for a role marker; and the gateway must never read its own block back as something
-the user said (FIELD-NOTES 21, 22). Nothing here depends on time or ids, so the same memories always give the same
-bytes (FIELD-NOTES 5).
+the user said. Nothing here depends on time or ids, so the same memories always give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def render_block(
 ) -> str:
     """The whole block, or "" when there is nothing to say.
 
-    Parts come in the order of SPEC §5 (preferences, history, retrieved, working). Each part's lines come in the
+    Parts come in a fixed order (preferences, history, retrieved, working). Each part's lines come in the
     order given and whole: one that does not fit in what is left of `max_tokens` is left out, never cut, and so are
     those after it in that part.
     """

@@ -1,4 +1,4 @@
-"""Finding what is worth remembering now: SPEC §5's score over the candidates that the store's index gives.
+"""Finding what is worth remembering now: a score over the candidates that the store's index gives.
 
 Two uses. `retrieve` answers a search over short- and long-term memory and ranks whatever has anything to do with the
 query. `build_context` chooses what goes into a prompt nobody asked to be added to: long-term memory only, and only what
@@ -184,7 +184,7 @@ class Retriever:
 
 
 def score(candidate: Candidate, query: str, terms: Mapping[str, float], now: float) -> Scored:
-    """SPEC §5: 1.0 where the whole query is a substring, else growing with the share of its rarity held; × decay ×
+    """1.0 where the whole query is a substring, else growing with the share of its rarity held; × decay ×
     scope."""
     entry = candidate.entry
     asked = query.strip().casefold()

@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 PREFERENCES_MOST = 30
 HISTORY_MOST = 5
 HISTORY_TOKENS = 1_500
-"""`[Project History]`: the newest 3–5 sessions, 500–1,500 tokens (SPEC §5)."""
+"""`[Project History]`: the newest 3–5 sessions, 500–1,500 tokens."""
 WORKING_TOKENS = 400
 PEOPLE_KEPT = 2_000
 PERSON_S = 1.0

@@ -1,6 +1,6 @@
 """Words too common to find anything by, and the irregular forms no suffix rule reaches.
 
-English and Chinese are first-class (SPEC §5); short lists for other languages keep their most frequent function words
+English and Chinese are first-class; short lists for other languages keep their most frequent function words
 out of the index. All words are in the tokeniser's folded form: lower case, no accents, Serbian and Russian in Latin
 letters.
 """

@@ -1,4 +1,4 @@
-"""Puts recalled memory into the system message, so that the upstream's prompt cache survives it (SPEC §5).
+"""Puts recalled memory into the system message, so that the upstream's prompt cache survives it.
 
 `pinned`: what was injected into a conversation stays the same bytes on every later turn. New memory rebuilds the block
 where that costs little, or nothing; else it goes before the user message that called for it, where the upstream takes a
@@ -19,7 +19,7 @@ from gateway.settings import InjectionSettings, MemorySettings
 from gateway.turn import Turn
 
 BLOCK_SHARE = 0.25
-"""Of the window: retrieved memory's part of the budget (SPEC §3)."""
+"""Of the window: retrieved memory's part of the budget."""
 BLOCK_LEAST = 60
 """Tokens; in less room than this a block says nothing."""
 

@@ -1,4 +1,4 @@
-"""Retrieval over a real store: SPEC §5's score, the floor for what enters a prompt, recall against BM25."""
+"""Retrieval over a real store: the score, the floor for what enters a prompt, recall against BM25."""
 
 from __future__ import annotations
 
