@@ -42,7 +42,7 @@ class Recall:
         last = turn.items[-1]
         if last.original.facts.role != "user" or turn.record(last).pin is not None:
             return
-        if turn.pinned is None and self._memory.knows_nothing(turn.caller.tenant):
+        if not (turn.pinned and turn.pinned.block) and self._memory.knows_nothing(turn.caller.tenant):
             turn.records[last.chain] = replace(turn.record(last), pin=Pin(""))
             return
         query = strip_blocks(last.original.text)
