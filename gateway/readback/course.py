@@ -41,6 +41,8 @@ class Course:
     """Chain of the client's last message, under which the reading is kept."""
     at: bytes
     """Chain of the last message there is."""
+    length: int = 0
+    """Items of the turn before any round."""
     rounds: list[str] = field(default_factory=list)
     said: str = ""
     """Text of these rounds that the client has got."""
@@ -62,9 +64,12 @@ class Course:
         self.sent += self.turn.tokens_after
 
     def settle(self) -> None:
-        """At the end: what the turn has sent is what was sent in all rounds, as its usage is."""
+        """At the end: the turn has sent what was sent in all rounds, as its usage tells, and is the client's again."""
         self.turn.tokens_after += self.sent
         self.sent = 0
+        if self.rounds:
+            self.turn.items = self.turn.items[: self.length]
+            self.turn.changed()
 
     def usage(self, last: Usage | None) -> Usage | None:
         """All rounds together."""
@@ -91,7 +96,7 @@ class Conductor:
     def begin(self, turn: Turn) -> Course:
         """The course of a turn whose first answer has come."""
         chain = next(item.chain for item in reversed(turn.items) if not item.own)
-        return Course(turn, chain, chain)
+        return Course(turn, chain, chain, len(turn.items))
 
     async def next_round(self, course: Course, message: ChatMessage, calls: Sequence[OwnCall]) -> Answer:
         """Answer the calls of `message`, which are all the gateway's, and ask the model again.

@@ -20,7 +20,7 @@ RECORDED = ("openai_tools_parallel_seq0", "deepseek_reasoning", "vercel_mistral-
 
 def course(*, rounds: int = 0, said: str = "", **totals: Any) -> Course:
     """A course of so many rounds; the turn itself plays no part in a stream."""
-    return Course(None, b"k", b"k", ["{}"] * rounds, said, [], totals)  # type: ignore[arg-type]
+    return Course(None, b"k", b"k", 0, ["{}"] * rounds, said, [], totals)  # type: ignore[arg-type]
 
 
 def event(delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
