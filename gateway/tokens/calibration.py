@@ -88,6 +88,11 @@ class Calibration:
             self._series.move_to_end((route, model))
             return math.exp(series.centre)
 
+    def knows(self, route: str, model: str) -> bool:
+        """Whether anything has been observed, or loaded, of the model."""
+        with self._lock:
+            return (route, model) in self._series
+
     def observe(self, route: str, model: str, estimated: float, actual: float) -> None:
         """Learn from one reply: `estimated` tokens of the request, `actual` by `usage.prompt_tokens`."""
         if not (estimated >= MIN_TOKENS and actual >= 1 and math.isfinite(estimated) and math.isfinite(actual)):
