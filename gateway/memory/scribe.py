@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 
 import structlog
+from prometheus_client import Counter
 
 from gateway.body import as_object, decode
 from gateway.conversation import Conversation
@@ -44,6 +45,7 @@ class Scribe:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._settings = services.settings.memory
+        self._counters: dict[tuple[str, str], list[Counter]] = {}
         self._sweeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -72,13 +74,16 @@ class Scribe:
     async def _account(self, turn: Turn, usage: Usage) -> None:
         s = self._services
         route, model = turn.route.name, s.router.label(turn.model)
-        for kind, tokens in (
-            ("prompt", usage.prompt_tokens),
-            ("cached", usage.cached_tokens),
-            ("completion", usage.completion_tokens),
+        counters = self._counters.get((route, model))
+        if counters is None:
+            kinds = ("prompt", "cached", "completion")
+            counters = [s.metrics.usage.labels(route, model, kind) for kind in kinds]
+            self._counters[route, model] = counters
+        for counter, tokens in zip(
+            counters, (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens), strict=True
         ):
             if tokens:
-                s.metrics.usage.labels(route, model, kind).inc(tokens)
+                counter.inc(tokens)
         if usage.prompt_tokens and "all" not in turn.bypass:
             s.counting.observe(turn, usage.prompt_tokens)
             s.metrics.calibration.labels(route, model).set(s.counting.calibration.ratio(route, turn.model))
