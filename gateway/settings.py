@@ -97,7 +97,7 @@ class ServerSettings(Part):
 
 
 class AuthKey(Part):
-    """A key that callers may use: whose memory it opens, which models (globs), how much per minute and in all."""
+    """A key that callers may use: whose memory it opens, which models (globs), how much a minute and a month."""
 
     key: Annotated[SecretStr, Field(min_length=1)]
     tenant: Name | None = None
@@ -206,7 +206,7 @@ class FoldSettings(Part):
 
 
 class SpillSettings(Part):
-    """The tool-result budget, and the store that keeps the whole. `max_mb` is in MiB, per tenant."""
+    """The tool-result budget, and the store that keeps the whole. `max_mb` is in MiB, of all tenants."""
 
     enabled: bool = True
     max_lines: Count = 1_000
