@@ -1,11 +1,13 @@
-"""A provider that speaks another protocol, through the whole gateway: the openai SDK, the real litellm, Anthropic's wire."""
+"""A provider with another protocol, through the whole gateway: the openai SDK, the real litellm, Anthropic's wire."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import openai
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
 from tests.conftest import Launch
 from tests.support.anthropic_server import AnthropicServer, Scripted, anthropic_server
@@ -80,24 +82,25 @@ def test_a_tool_goes_there_and_back(client: openai.OpenAI, provider: AnthropicSe
             [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"path": "a.py"}}], stop_reason="tool_use"
         )
     )
-    tools = [function_tool("look")]
-    question = {"role": "user", "content": "Look at a.py."}
+    tools: Any = [function_tool("look")]
+    question: Any = {"role": "user", "content": "Look at a.py."}
+    message: ChatCompletionMessage
     if stream:
-        with client.chat.completions.stream(model=MODEL, messages=[question], tools=tools) as events:  # type: ignore[list-item]
+        with client.chat.completions.stream(model=MODEL, messages=[question], tools=tools) as events:
             message = events.get_final_completion().choices[0].message
     else:
-        message = client.chat.completions.create(model=MODEL, messages=[question], tools=tools).choices[0].message  # type: ignore[call-overload]
+        message = client.chat.completions.create(model=MODEL, messages=[question], tools=tools).choices[0].message
     assert message.tool_calls is not None
     call = message.tool_calls[0]
     assert (call.id, call.function.name) == ("toolu_1", "look")
     provider.replies.append(Scripted([{"type": "text", "text": "Seen."}]))
     calls = [{"id": call.id, "type": "function", "function": {"name": "look", "arguments": call.function.arguments}}]
-    history = [
+    history: Any = [
         question,
         {"role": "assistant", "content": None, "tool_calls": calls},
         {"role": "tool", "tool_call_id": call.id, "content": "x = 1"},
     ]
-    got = client.chat.completions.create(model=MODEL, messages=history, tools=tools)  # type: ignore[call-overload]
+    got = client.chat.completions.create(model=MODEL, messages=history, tools=tools)
     assert got.choices[0].message.content == "Seen."
     results = [
         block
