@@ -92,6 +92,7 @@ def test_a_tool_goes_there_and_back(client: openai.OpenAI, provider: AnthropicSe
         message = client.chat.completions.create(model=MODEL, messages=[question], tools=tools).choices[0].message
     assert message.tool_calls is not None
     call = message.tool_calls[0]
+    assert call.type == "function"
     assert (call.id, call.function.name) == ("toolu_1", "look")
     provider.replies.append(Scripted([{"type": "text", "text": "Seen."}]))
     calls = [{"id": call.id, "type": "function", "function": {"name": "look", "arguments": call.function.arguments}}]
