@@ -390,6 +390,18 @@ def test_metrics_tell_of_reads(reading: GatewayProcess, upstream: Upstream) -> N
     assert eventually(lambda: counted.encode() in fetch(reading.port, "GET", "/metrics", b"", []).body)
 
 
+def test_usage_that_the_gateway_asked_for_is_counted_and_not_shown(launch: Launch, upstream: Upstream) -> None:
+    up = {"name": "default", "base_url": f"{upstream.url}/v1", "include_usage": True}
+    gateway = launch(spill={"tool": True}, memory={"enabled": False}, upstreams=[up])
+    upstream.queue(reads(("own_1", {})), sse_reply(streamed(2, "Done.", [], "stop")))
+    reply = send_chat(gateway.port, history(), tools=TOOLS, stream=True)
+    assert b"Done." in reply.body
+    assert b"usage" not in reply.body
+    assert [call.json()["stream_options"] for call in upstream.calls] == [{"include_usage": True}] * 2
+    counted = f'gateway_usage_tokens_total{{kind="prompt",model="{MODEL}",route="default"}} 200.0'
+    assert eventually(lambda: counted.encode() in fetch(gateway.port, "GET", "/metrics", b"", []).body)
+
+
 THINKING: Message = {"type": "thinking", "thinking": "I should read the middle of it.", "signature": "c2lnbmF0dXJl"}
 
 
