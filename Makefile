@@ -15,8 +15,8 @@ help:  ## what can be made
 run: $(VENV)/.installed  ## a whole long conversation through the real gateway, no key and no network needed
 	@$(BIN)/gateway demo
 
-test: $(VENV)/.installed-dev  ## the whole test suite
-	@$(BIN)/python -m pytest
+test: $(VENV)/.installed-dev  ## the whole test suite, in two processes
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 real: $(VENV)/.installed-real  ## the tests against a real llama.cpp server (250 MB of weights, some ten minutes)
 	@$(BIN)/python -m pytest tests/real

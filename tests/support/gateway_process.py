@@ -7,6 +7,7 @@ The front-door tests know it only by its command line, its YAML and its HTTP sur
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -24,6 +25,9 @@ START_S = 40.0
 STOP_S = 30.0
 """Longest wait for the process to end after SIGTERM, in seconds."""
 
+PORTS = (10_000, 32_000)
+"""Linux gives outgoing connections ports from 32,768 on, others from 49,152 on."""
+
 _OURS = ("GATEWAY_", "OPENAI_", "ANTHROPIC_")
 _PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 
@@ -33,10 +37,20 @@ class GatewayDied(AssertionError):
 
 
 def free_port() -> int:
-    """A loopback port nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port nobody listens on right now, nor is likely to until the gateway does.
+
+    Below the range that systems give to outgoing connections, which could take it in between; drawn by the system,
+    since hypothesis seeds `random` alike in every process.
+    """
+    drawn = random.SystemRandom()
+    while True:
+        port = drawn.randrange(*PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def clean_environment(home: Path, extra: dict[str, str] | None = None) -> dict[str, str]:

@@ -218,6 +218,8 @@ class _Connection(asyncio.Protocol):
         for step in steps:
             if isinstance(step, bytes):
                 await self.writable.wait()
+                if self.transport.is_closing():  # lost, which `connection_lost` is about to be told
+                    return False
                 self.transport.write(b"%x\r\n%b\r\n" % (len(step), step) if framed and step else step)
             elif isinstance(step, float):
                 await asyncio.sleep(step)
