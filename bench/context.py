@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench import peers
+from bench.processes import free_port
 from bench.replay import proxies, strategies
 from bench.replay.conversations import TRACE, Conversation, load_all
 from bench.replay.counting import TokenCounter
@@ -86,7 +87,7 @@ class Bench:
 
     def _start_and_replay(self, proxy: proxies.Proxy, window: int | None, upstream: str) -> None:
         for number, conversations in enumerate(self._apart(proxy)):
-            port = proxies.free_port()
+            port = free_port()
             home = self._work / f"{proxy.name}-{window}-{number}".replace(" ", "_")
             home.mkdir(parents=True)
             try:
@@ -123,7 +124,7 @@ class Bench:
 
     @contextlib.contextmanager
     def _upstream(self) -> Iterator[str]:
-        port = self._options.upstream_port or proxies.free_port()
+        port = self._options.upstream_port or free_port()
         argv = [sys.executable, "-m", "bench.upstream", "--port", str(port), "--delay-ms", str(self._options.delay_ms)]
         launch = proxies.Launch(argv, {"PYTHONPATH": str(proxies.REPOSITORY)})
         with proxies.running(launch, port, self._work / "upstream") as url:

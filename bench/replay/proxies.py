@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -71,13 +70,6 @@ def breakwater() -> Proxy:
         return Launch(argv, {"PYTHONPATH": str(REPOSITORY)})
 
     return Proxy("breakwater", True, launch, tenants=True)
-
-
-def free_port() -> int:
-    """A port that is free now on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -14,10 +14,10 @@ import openai
 import pytest
 from aiohttp import web
 
+from bench.processes import free_port
 from bench.replay import strategies
 from bench.replay.conversations import LOGS, Conversation
 from bench.replay.counting import TokenCounter, load_encoding
-from bench.replay.proxies import free_port
 from bench.replay.runner import Replay, post, replay_baseline
 from bench.upstream import Upstream
 
