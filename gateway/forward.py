@@ -108,8 +108,10 @@ class Answer:
 
     def usage(self) -> Usage | None:
         """Tokens by the upstream's own count: of a stream only the events that speak of usage are read."""
-        decoder = decoder_for(self.encoding)
-        data = decoder.feed(b"".join(self._copy)) if decoder is not None else b""
+        data = b"".join(self._copy)
+        if self.encoding:
+            decoder = decoder_for(self.encoding)
+            data = decoder.feed(data) if decoder is not None else b""
         if not self.is_stream:
             found = find_usage(as_object(_json(data)))
             return read_usage(found) if found is not None else None

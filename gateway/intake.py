@@ -14,7 +14,7 @@ from gateway.message import chain
 from gateway.prefixes import Match, take_over, terms_of
 from gateway.readback.readings import with_readings
 from gateway.services import Services
-from gateway.tenants import Caller, digest
+from gateway.tenants import Caller
 from gateway.turn import Item, Turn
 from gateway.upstream.http import request_headers
 
@@ -177,7 +177,7 @@ def recall_cut(services: Services, turn: Turn) -> None:
 def _session(items: Sequence[Item]) -> str:
     """A name for the conversation: the hash of its first messages, up to the first of the user."""
     first = next((index for index, item in enumerate(items) if item.original.facts.role == "user"), 0)
-    return digest("session", items[first].chain.hex())
+    return items[first].chain.hex()
 
 
 def _bypass(headers: Sequence[tuple[bytes, bytes]]) -> frozenset[str]:
