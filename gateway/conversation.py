@@ -93,7 +93,7 @@ class Record:
 
     level: Level = Level.WHOLE
     text: str | None = None
-    """What the content of a tool message was replaced by at first sight, where that depends on the messages before."""
+    """What the content was replaced by, where that depends on more than the message: on those before, on the room."""
     cut: Cut | None = None
     """A compaction: this message is the first that follows it."""
     pin: Pin | None = None
@@ -101,6 +101,8 @@ class Record:
     """On this turn the conversation first held a result whose whole text is in the spill."""
     readings: tuple[Reading, ...] = ()
     """Made after this message: one for each reply that the client got to it."""
+    shortened: bool = False
+    """`text` is a cut made as the last resort, and no pointer to what stands before."""
 
     def to_bytes(self) -> bytes:
         """JSON, for the store."""
@@ -113,6 +115,8 @@ class Record:
             out["pin"] = [self.pin.block, self.pin.ids, self.pin.mid]
         if self.spilled:
             out["spilled"] = True
+        if self.shortened:
+            out["shortened"] = True
         if self.readings:
             out["readings"] = [[r.rounds, r.said, r.text, r.calls, r.beside] for r in self.readings]
         return encode(out)
@@ -134,12 +138,18 @@ class Record:
                 )
                 for rounds, said, text, calls, beside in data.get("readings", ())
             ),
+            data.get("shortened", False),
         )
 
 
 EMPTY = Record()
 NO_MEMORY = Record(pin=Pin(""))
 """A recall that found nothing: kept in memory alone, since asking again costs little."""
+
+
+def _with_pin(record: Record, pin: Pin | None) -> Record:
+    """A pin, once made, stays: another request with the same history may have begun before it was there."""
+    return record if pin is None or record.pin is not None else replace(record, pin=pin)
 
 
 @dataclass(slots=True)
@@ -244,6 +254,7 @@ class Conversations:
         """Keep decisions: at once in memory, soon in the store."""
         if not changes:
             return
+        changes = {chain: _with_pin(record, conversation.record(chain).pin) for chain, record in changes.items()}
         conversation.records.update(changes)
         conversation.version += 1
         now = time.time()

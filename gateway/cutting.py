@@ -82,4 +82,5 @@ def lay(turn: Turn, messages: Messages, at: int, cut: Cut) -> None:
     text = summary_message(cut.summary) if cut.summarised else cut.summary
     turn.summary = messages.make({"role": "user", "content": text})
     turn.mids = {index: message for index, message in turn.mids.items() if index >= at}
+    turn.deeds = None
     turn.changed()

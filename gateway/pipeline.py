@@ -12,6 +12,7 @@ import time
 
 import structlog
 
+from gateway.forcing import Forcing
 from gateway.intake import recall_cut
 from gateway.repeating import Repeats
 from gateway.rounds import pairs_whole
@@ -38,20 +39,20 @@ def build(services: Services) -> list[Stage]:
     """The stages, in the order in which they run."""
     s, settings = services, services.settings
     repeats = Repeats()
+    forcing = Forcing(settings, s.forms, s.counting, s.messages, s.store, s.tasks, s.metrics)
     compact = Compact(
         settings,
-        forms=s.forms,
+        forcing=forcing,
         counting=s.counting,
         messages=s.messages,
         summariser=s.summariser,
         memory=s.memory,
-        store=s.store,
         tasks=s.tasks,
         metrics=s.metrics,
     )
     offer = Offer(settings.spill, s.counting)
     return [
-        Recall(settings.memory, s.memory, s.messages),  # starts looking for memories, beside all that follows
+        Recall(settings.memory, s.memory, s.messages, s.tasks),  # starts looking for memories, beside all that follows
         Fold(settings.fold, s.forms),  # tier 0: lossless, at first sight
         Spill(settings.spill, s.forms, s.store, s.tasks, s.spilled),  # tier 1: a tool result's budget, at first sight
         offer,  # the tool that reads spilled texts back, counted before the limits are looked at
@@ -61,7 +62,10 @@ def build(services: Services) -> list[Stage]:
         Microcompact(settings.microcompact, settings.protected_tools),  # tier 3
         compact,  # tier 4: the summary, else eviction
         offer,  # again, for what eviction has put into the spill
-        Heal(s.forms, repeats, s.counting),  # pointers to what has just been shrunk
+        Heal(
+            s.forms, repeats, s.counting, forcing
+        ),  # pointers to what was shrunk; a last look at the limit
+        offer,  # once more: that look may have put something into the spill
         Inject(settings.injection, settings.memory, s.memory, s.messages, s.metrics),  # memory into the system message
         Dialect(s.messages),  # what this upstream's chat template needs
     ]
@@ -81,9 +85,14 @@ class Pipeline:
         started = time.perf_counter()
         if "compaction" not in turn.bypass:
             recall_cut(self._services, turn)
-        for stage in self.stages:
-            if stage.bypass not in turn.bypass or not stage.bypass:
-                await self._guarded(stage, turn)
+        try:
+            for stage in self.stages:
+                if stage.bypass not in turn.bypass or not stage.bypass:
+                    await self._guarded(stage, turn)
+        finally:
+            if turn.recall is not None:  # the client has gone, or the stage that waits for it is off
+                turn.recall.cancel()
+                turn.recall = None
         body = self._checked(turn)
         self._services.metrics.stage_seconds.observe(time.perf_counter() - started)
         return body
@@ -148,8 +157,11 @@ class Pipeline:
                 self._failed("check", turn, ValueError("a call was parted from its reply"))
                 turn.records.clear()
                 turn.actions.clear()
+                turn.news.clear()
                 turn.offered = False
+                turn.changes.pop("tools", None)
                 return turn.body.raw
+        turn.tally()
         turn.tokens_after = turn.count() if turn.dialect is None else turn.count(outgoing)
         if turn.encoding:  # what was not sent has no exact count: its estimate errs as that of what was sent
             estimated = sum(message.facts.tokens for message in outgoing)

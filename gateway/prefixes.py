@@ -59,7 +59,8 @@ class Prefix:
     pinned: Pin | None
     mids: dict[int, Message]
     system: Message | None
-    actions: dict[str, int | str]
+    deeds: dict[str, int]
+    """`Turn.deeds`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class Prefixes:
             turn.pinned,
             dict(turn.mids),
             turn.system,
-            {stage: what for stage, what in turn.actions.items() if isinstance(what, int) and stage != "memory"},
+            dict(turn.deeds or {}),
         )
         key = (turn.caller.key_hash, _sample(body.raw, end.bit_length() - 1))
         alike = self._kept.setdefault(key, [])
@@ -176,9 +177,9 @@ def take_over(turn: Turn, prefix: Prefix, count: int) -> None:
     turn.items[:count] = prefix.items[:count]
     turn.settled = count
     turn.cut, turn.cut_at, turn.summary = prefix.cut, prefix.cut_at, prefix.summary
-    turn.actions.update(prefix.actions)
     if count < len(prefix.items):
         return  # what was pinned may have been at the message that is another now: the recall looks again
+    turn.deeds = dict(prefix.deeds)
     turn.pins_known = count
     turn.pinned, turn.mids, turn.system = prefix.pinned, dict(prefix.mids), prefix.system
     if prefix.sum is not None:

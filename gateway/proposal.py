@@ -82,7 +82,7 @@ class Proposal:
         for index, (level, message) in self.changes.items():
             item = self.turn.items[index]
             self.turn.put(index, message, level, item.whole or item.sent)
-            self.turn.records[item.chain] = replace(self.turn.record(item), level=level, text=None)
+            self.turn.records[item.chain] = replace(self.turn.record(item), level=level, text=None, shortened=False)
         for level, stage in ((Level.SNIPPED, "snip"), (Level.SKELETON, "microcompact")):
             self.turn.act(stage, sum(1 for found, _ in self.changes.values() if found is level))
         self.changes, self.saved = {}, 0

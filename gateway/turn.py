@@ -34,6 +34,27 @@ class Item:
     """Not the client's: a call that the gateway answered, or its result (`readback/`)."""
     client: Message | None = None
     """The client's message, where calls that the gateway answered have been put back into `original`."""
+    spilled: bool = False
+    """Over its budget at first sight: its whole text is in the spill."""
+    shortened: bool = False
+    """Cut as the last resort, in the form that is sent."""
+
+    @property
+    def deed(self) -> str | None:
+        """What was done to it, in one word: the stage whose doing shows in what is sent; None where nothing was."""
+        if self.level is not Level.WHOLE:
+            return "snip" if self.level is Level.SNIPPED else "microcompact"
+        if self.sent is self.original:
+            return None
+        if self.shortened:
+            return "cut"
+        if self.whole is not None:
+            return "repeat"
+        return "spill" if self.spilled else "fold"
+
+
+DEEDS = ("fold", "spill", "repeat", "cut", "snip", "microcompact")
+"""In the order of their stages."""
 
 
 @dataclass(slots=True)
@@ -112,7 +133,11 @@ class Turn:
     tokens_before: int = 0
     tokens_after: int = 0
     actions: dict[str, int | str] = field(default_factory=dict)
-    """Stage to what it did, for the `X-Gateway-Actions` header."""
+    """Stage to what holds of this request by its doing, for the `X-Gateway-Actions` header."""
+    news: dict[str, int] = field(default_factory=dict)
+    """Stage to the messages that it changed on this very turn, for the metric."""
+    deeds: dict[str, int] | None = None
+    """How many of the settled items were changed, by stage; None where that has to be counted."""
     spilled: bool = False
     """A text was put into the spill on this turn."""
     offered: bool = False
@@ -127,20 +152,23 @@ class Turn:
         found = self.records.get(item.chain)
         return found if found is not None else self.conversation.record(item.chain)
 
-    def recount_actions(self) -> None:
-        """Count anew what was done to messages that are still sent, once others have been cut away."""
-        items = [self.items[index] for index in self.standing()]
-        changed = [item for item in items if item.level is Level.WHOLE and item.sent is not item.original]
-        done = {
-            "fold": sum(1 for item in changed if item.original.facts.is_tool and item.whole is None),
-            "repeat": sum(1 for item in changed if item.whole is not None),
-            "cut": sum(1 for item in changed if not item.original.facts.is_tool),
-            "snip": sum(1 for item in items if item.level is Level.SNIPPED),
-            "microcompact": sum(1 for item in items if item.level is Level.SKELETON),
-        }
-        for stage in done:
-            self.actions.pop(stage, None)
-        self.actions.update({stage: count for stage, count in done.items() if count})
+    def tally(self) -> None:
+        """Work out what holds of the messages as they are sent; what no message shows (memory, a cut) stays."""
+        counts = dict(self.deeds) if self.deeds is not None and not self.rewritten else None
+        indices = self.standing() if counts is None else self.fresh()
+        counts = counts or {}
+        for index in indices:
+            deed = self.items[index].deed
+            if deed is not None:
+                counts[deed] = counts.get(deed, 0) + 1
+        others = {stage: what for stage, what in self.actions.items() if stage not in DEEDS}
+        self.actions = {**{deed: counts[deed] for deed in DEEDS if counts.get(deed)}, **others}
+        self.deeds = counts
+
+    def new_actions(self) -> dict[str, int | str]:
+        """What was done on this very turn: `actions` without what earlier turns had settled."""
+        done = {stage: what for stage, what in self.actions.items() if isinstance(what, str) and what != "reused"}
+        return {**self.news, **done}
 
     def frozen(self) -> Turn:
         """A copy that stays as the turn is now, for work in the background."""
@@ -153,9 +181,20 @@ class Turn:
             proposal=None,
         )
 
-    def put(self, index: int, sent: Message, level: Level | None = None, whole: Message | None = None) -> None:
+    def put(
+        self,
+        index: int,
+        sent: Message,
+        level: Level | None = None,
+        whole: Message | None = None,
+        *,
+        spilled: bool = False,
+        shortened: bool = False,
+    ) -> None:
         """Send the item in another form; `whole` stays what it was where none is given."""
         item = self.items[index]
+        if index < self.settled:
+            self.deeds = None
         if self.sum is not None:
             self.sum += self.tokens_of(sent) - self.tokens_of(item.sent) if self._stands(index) else 0
         self.items[index] = Item(
@@ -166,6 +205,8 @@ class Turn:
             item.whole if whole is None else whole,
             item.own,
             item.client,
+            item.spilled or spilled,
+            shortened,
         )
 
     def rewrite(self, indices: Iterable[int]) -> None:
@@ -187,7 +228,10 @@ class Turn:
 
     def act(self, stage: str, count: int) -> None:
         """Count what a stage did to how many messages."""
-        if count:
+        if not count:
+            return
+        self.news[stage] = self.news.get(stage, 0) + count
+        if stage not in DEEDS:  # the others are counted by what is sent in the end
             before = self.actions.get(stage, 0)
             self.actions[stage] = count + before if isinstance(before, int) else count
 

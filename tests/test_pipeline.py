@@ -39,7 +39,7 @@ PARTS = [
     "gateway.counting.Counting.recount",
     "gateway.stages.compact.lay",
     "gateway.stages.compact.place_at",
-    "gateway.stages.compact.oldest_out",
+    "gateway.forcing.oldest_out",
     "gateway.proposal.Proposal.commit",
     "gateway.summarise.Summariser.summarise",
 ]

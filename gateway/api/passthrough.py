@@ -1,17 +1,24 @@
-"""Every other `/v1/*`: any method, any body, to the upstream and back, untouched and streamed both ways."""
+"""Every other `/v1/*`: any method, any body, to the upstream and back, untouched and streamed both ways.
+
+A key's rate and budget hold here too. Its `models` hold where a body is JSON: for such a key (and only for one) the
+body is read whole before it is sent on, as a chat's is; forms, which carry files, are never looked into.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import structlog
 from starlette.types import Receive, Scope, Send
 
 from gateway.api.wire import ClientGone, Upload, send_chunk, send_error, send_start
+from gateway.body import as_object, decode
 from gateway.errors import GatewayError
 from gateway.intake import caller_of
 from gateway.services import Services
+from gateway.tenants import Caller, Gatekeeper
 from gateway.upstream.http import UpstreamReply, request_headers
 
 log = structlog.get_logger(__name__)
@@ -19,6 +26,37 @@ log = structlog.get_logger(__name__)
 PREFIX = b"/v1"
 BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 MIB = 1024 * 1024
+
+
+def is_bound(caller: Caller) -> bool:
+    """Whether its key may use some models only, so that a body has to be looked at before it is passed on."""
+    return caller.key is not None and "*" not in caller.key.models
+
+
+def allow(gatekeeper: Gatekeeper, caller: Caller, body: bytes) -> None:
+    """Hold a request to its key's rate, budget and, where its body is JSON and names a model, models.
+
+    Raises:
+        Forbidden, RateLimited: as `Gatekeeper.allow`.
+    """
+    model = _model(body) if caller.key is not None and is_bound(caller) else None
+    if model is None and caller.key is not None:  # nothing that its `models` could speak of
+        caller = replace(caller, key=caller.key.model_copy(update={"models": ["*"]}))
+    gatekeeper.allow(caller, model or "")
+
+
+def _model(body: bytes) -> str | None:
+    try:
+        model = as_object(decode(body)).get("model")
+    except (ValueError, RecursionError):
+        return None
+    return model if isinstance(model, str) else None
+
+
+def _is_form(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """An upload of files: too large to be held, and never JSON."""
+    kind = next((value for name, value in headers if name == b"content-type"), b"")
+    return kind.strip().lower().startswith(b"multipart/form-data")
 
 
 class Passthrough:
@@ -36,9 +74,9 @@ class Passthrough:
         reply: UpstreamReply | None = None
         upload = Upload(receive, self._most)
         try:
-            caller_of(self._services, scope["headers"])
+            caller = caller_of(self._services, scope["headers"])
             async with upload.cancelled_with_client():
-                reply = await self._forward(scope, upload, upstream)
+                reply = await self._forward(scope, upload, upstream, caller)
                 status, started = reply.status, True
                 await send_start(send, reply.status, [*reply.headers, (b"x-gateway-request-id", request_id.encode())])
                 while chunk := await reply.read():
@@ -58,7 +96,7 @@ class Passthrough:
                 reply.close()
             self._services.metrics.passthrough.labels(upstream, str(status)).inc()
 
-    async def _forward(self, scope: Scope, upload: Upload, upstream: str) -> UpstreamReply:
+    async def _forward(self, scope: Scope, upload: Upload, upstream: str, caller: Caller) -> UpstreamReply:
         headers = scope["headers"]
         path = scope.get("raw_path") or scope["path"].encode()
         path = path.split(b"?", 1)[0].removeprefix(PREFIX)
@@ -73,5 +111,8 @@ class Passthrough:
             body = aiter(upload)
         else:
             body = None if scope["method"] in BODILESS else b""
+        if body and is_bound(caller) and not _is_form(headers):
+            body = b"".join([piece async for piece in upload])
+        allow(self._services.gatekeeper, caller, body if isinstance(body, bytes) else b"")
         kept = request_headers(headers, keep_length=bool(lengths) and not chunked and body is not None)
         return await self._services.upstreams.pass_on(upstream, scope["method"], target, kept, body)

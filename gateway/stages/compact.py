@@ -8,35 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 
 import structlog
 
 from gateway.account import CACHED_PRICE, OUTPUT_PRICE
-from gateway.conversation import Conversation, Cut, Level
+from gateway.conversation import Conversation, Cut
 from gateway.counting import Counting
-from gateway.cutting import Place, lay, oldest_out, place_at, places
-from gateway.forms import Forms, spill_id
+from gateway.cutting import Place, lay, place_at, places
+from gateway.forcing import COMPACT, Forcing
 from gateway.memory.service import MemoryService
 from gateway.message import Messages
 from gateway.metrics import Metrics
-from gateway.prompts import EVICTED_LABEL, evicted_message
 from gateway.proposal import Proposal
-from gateway.rounds import recent_start
 from gateway.settings import Settings
-from gateway.store.protocol import Store
 from gateway.summarise import Summariser, SummaryFailed, summary_room
 from gateway.tasks import Tasks
 from gateway.tokens.fast import text_tokens
-from gateway.transcript import written
 from gateway.turn import Turn
 
 log = structlog.get_logger(__name__)
 
-CUT_MARGIN = 0.9
-"""Characters are cut, tokens are meant: a little more goes than the share alone would take."""
-LEAST_LEFT = 0.05
-"""Share of a text that is left at least."""
 USUAL_SUMMARY = 400
 """Tokens that a summary mostly has, whatever it may have."""
 COOLDOWN_S = 60.0
@@ -46,29 +37,27 @@ COOLDOWN_S = 60.0
 class Compact:
     """Cuts and summarises."""
 
-    name = "compact"
+    name = COMPACT
     bypass = "compaction"
 
     def __init__(
         self,
         settings: Settings,
         *,
-        forms: Forms,
+        forcing: Forcing,
         counting: Counting,
         messages: Messages,
         summariser: Summariser,
         memory: MemoryService,
-        store: Store,
         tasks: Tasks,
         metrics: Metrics,
     ) -> None:
         self._settings = settings
-        self._forms = forms
+        self._forcing = forcing
         self._counting = counting
         self._messages = messages
         self._summariser = summariser
         self._memory = memory
-        self._store = store
         self._tasks = tasks
         self._metrics = metrics
 
@@ -78,7 +67,29 @@ class Compact:
         threshold = min(limits.speculative, limits.soft)
         if turn.count() <= threshold:
             return
+        try:
+            await self._counting.settle(turn)
+            await self._milder(turn, threshold)
+        finally:  # whatever becomes of the summary, the request leaves within its window
+            if turn.count() > limits.hard:
+                self._forcing.force(turn)
+
+    async def to_size(self, turn: Turn, tokens: int) -> bool:
+        """Reactive compaction: bring a request that the upstream refused under `tokens`. Whether it did."""
+        turn.limits = turn.limits.shrunk_to(tokens)
         await self._counting.settle(turn)
+        before = turn.count()
+        try:
+            if before > turn.limits.hard and self._able(turn.conversation):
+                await self._compact_now(turn)
+        finally:
+            if turn.count() > turn.limits.hard:
+                self._forcing.force(turn)
+        return turn.count() < before
+
+    async def _milder(self, turn: Turn, threshold: int) -> None:
+        """What keeps more than force does: skeletons that are enough, a summary made ahead, a new one."""
+        limits = turn.limits
         if turn.proposal is not None and turn.count() > limits.hard and self._is_cheaper(turn, turn.proposal):
             turn.proposal.commit()
         elif self._able(turn.conversation):
@@ -90,71 +101,6 @@ class Compact:
                 self._speculate(turn)
         elif turn.proposal is not None and turn.proposal.gain() >= limits.min_gain:
             turn.proposal.commit()
-        if turn.count() > limits.hard:
-            self.force(turn)
-
-    async def to_size(self, turn: Turn, tokens: int) -> bool:
-        """Reactive compaction: bring a request that the upstream refused under `tokens`. Whether it did."""
-        turn.limits = turn.limits.shrunk_to(tokens)
-        await self._counting.settle(turn)
-        before = turn.count()
-        if before > turn.limits.hard and self._able(turn.conversation):
-            await self._compact_now(turn)
-        if turn.count() > turn.limits.hard:
-            self.force(turn)
-        return turn.count() < before
-
-    def force(self, turn: Turn) -> None:
-        """What needs no model: skeletons, then eviction of the oldest rounds, then the newest results themselves."""
-        target, facts = turn.limits.low, [item.original.facts for item in turn.items]
-        proposal = turn.proposal or Proposal(turn, self._forms, self._counting)
-        turn.proposal = None
-        recent = recent_start(facts, self._settings.microcompact.keep_rounds)
-        old = [index for index in turn.standing() if index < recent]
-        enough = proposal.add(old, Level.SKELETON, target)
-        proposal.commit()
-        if enough:
-            return
-        place = oldest_out(turn, facts, target)
-        if place is not None:
-            self._evict(turn, place)
-        for level in (Level.SNIPPED, Level.SKELETON):
-            if turn.count() <= turn.limits.hard:
-                return
-            proposal.add(turn.standing(), level, turn.limits.hard)
-            proposal.commit()
-        self._cut_texts(turn)
-
-    def _cut_texts(self, turn: Turn) -> None:
-        """The very last resort, where what has to stay word for word is larger than the window itself.
-
-        The largest texts lose their middles, which go to the spill: a cut request is of more use than a refused one.
-        """
-        replies = (i for i, item in enumerate(turn.items) if item.original.facts.role == "assistant")
-        newest = max(replies, default=-1) + 1
-        texts = [i for i in turn.standing() if not turn.items[i].original.facts.is_instruction]
-        for index in sorted(texts, key=lambda i: -turn.tokens_of(turn.items[i].sent)):
-            over = turn.count() - turn.limits.soft
-            if turn.count() <= turn.limits.hard:
-                return
-            item = turn.items[index]
-            if turn.record(item).text is not None:
-                continue  # never twice: the same request would go out in other bytes
-            size = turn.tokens_of(item.sent) * turn.ratio
-            share = max(LEAST_LEFT, (size - over) / size * CUT_MARGIN)
-            short, gone = self._forms.shortened(item.sent, share)
-            if short is item.sent:
-                continue
-            short = self._forms.with_text(item.sent, short.text)  # as it will be made again from the record
-            self._counting.recount(turn, [short])
-            turn.put(index, short)
-            if index < newest:
-                turn.rewrite(i for i in turn.standing() if i < index)
-            turn.records[item.chain] = replace(turn.record(item), text=short.text)
-            turn.act("cut", 1)
-            turn.spilled = True
-            for name, text in gone:
-                self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
 
     def _use_ready(self, turn: Turn) -> None:
         found = self._ready_at(turn)
@@ -182,7 +128,8 @@ class Compact:
             flight = self._flight(turn, place)
             if flight is None:
                 return
-            summary = await asyncio.shield(flight)
+            await asyncio.wait({flight})  # others may wait for it too: it goes on when this request is given up
+            summary = None if flight.cancelled() else flight.result()
         if summary is None:
             turn.failures.append(self.name)
             self._metrics.compactions.labels("failed").inc()
@@ -252,6 +199,9 @@ class Compact:
             conversation.failed_at = time.monotonic()
             log.warning("summary failed", request_id=turn.request_id, error=str(error))
             return None
+        except Exception:
+            conversation.failed_at = time.monotonic()
+            raise
         finally:
             conversation.flights.pop(chain, None)
         conversation.ready[chain] = summary
@@ -272,44 +222,8 @@ class Compact:
             turn.cut, turn.cut_at, turn.summary, turn.mids = old
             turn.changed()
             return False
-        self._remember(turn, place, cut, how)
+        self._forcing.remember(turn, place, cut, how)
         return True
-
-    def _evict(self, turn: Turn, place: Place) -> None:
-        gone = [
-            turn.items[index]
-            for index in turn.standing()
-            if index < place.at and index not in (*place.before, *place.after)
-        ]
-        text = "\n\n".join(written(item.original) for item in gone)
-        before, old = turn.count(), (turn.cut, turn.cut_at, turn.summary, dict(turn.mids))
-        name = spill_id(text) if self._settings.spill.enabled else ""
-        tokens = int(sum(turn.tokens_of(item.sent) for item in gone) * turn.ratio)
-        line = evicted_message(len(gone), tokens, self._forms.where(name) if name else "")
-        summary = turn.cut.summary.split(f"\n\n{EVICTED_LABEL}")[0] if turn.cut and turn.cut.summarised else ""
-        text_left = f"{summary}\n\n{line}" if summary else line
-        cut = Cut(text_left, place.before, place.after, summarised=bool(summary))
-        lay(turn, self._messages, place.at, cut)
-        if turn.summary is not None:
-            self._counting.recount(turn, [turn.summary])
-        if turn.count() >= before:  # the line that says what went is longer than what would go
-            turn.cut, turn.cut_at, turn.summary, turn.mids = old
-            turn.changed()
-            return
-        if name:
-            turn.spilled = True
-            self._tasks.spawn("spill", self._store.put_spill(turn.caller.tenant, name, text))
-        self._remember(turn, place, cut, "evicted")
-
-    def _remember(self, turn: Turn, place: Place, cut: Cut, how: str) -> None:
-        turn.rewrite(place.before)
-        chain = turn.items[place.at].chain
-        turn.records[chain] = replace(turn.record(turn.items[place.at]), cut=cut)
-        turn.conversation.compacted_at = time.time()
-        turn.recount_actions()
-        turn.actions[self.name] = how
-        turn.proposal, turn.over, turn.compacted = None, False, True
-        self._metrics.compactions.labels(how).inc()
 
     def _best(self, turn: Turn) -> Place | None:
         """The mildest cut whose tail leaves room under the low watermark; the deepest where none does."""

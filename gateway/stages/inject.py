@@ -50,7 +50,7 @@ class Inject:
             return
         recalled = await self._recalled(turn)
         turn.recall = None
-        if recalled is None:
+        if recalled is None or self._pinned_meanwhile(turn):
             return
         pinned = turn.pinned
         known = frozenset(pinned.ids) if pinned is not None else frozenset()
@@ -71,6 +71,21 @@ class Inject:
         turn.recall.cancel()
         self._metrics.recalls_late.inc()
         return None
+
+    def _pinned_meanwhile(self, turn: Turn) -> bool:
+        """Take what another request with the same history has had pinned while this one waited: one pin for both."""
+        last = len(turn.items) - 1
+        pin = turn.conversation.record(turn.items[last].chain).pin
+        if pin is None:
+            return False
+        turn.records[turn.items[last].chain] = replace(turn.record(turn.items[last]), pin=pin)
+        if pin.mid:
+            turn.mids[last] = mid_message(self._messages, pin.block)
+        else:
+            turn.pinned = pin
+            turn.system = with_block(self._messages, turn.items[0].original, pin.block) if pin.block else None
+        turn.changed()
+        return True
 
     def _rebuilds(self, turn: Turn, news: bool) -> bool:
         if self._settings.mode == "fresh":

@@ -21,7 +21,6 @@ class Remember:
         """Apply the conversation's records."""
         if not turn.conversation.records:
             return
-        counts = {Level.SNIPPED: 0, Level.SKELETON: 0}
         for index in turn.fresh():
             item = turn.items[index]
             record = turn.conversation.record(item.chain)
@@ -29,11 +28,7 @@ class Remember:
                 made = at_level(self._forms, turn, index, record.level)
                 if record.text is not None:  # cut as the last resort, after it was shrunk
                     made = self._forms.with_text(made, record.text)
-                turn.put(index, made, record.level, item.sent)
-                counts[record.level] += 1
+                turn.put(index, made, record.level, item.sent, shortened=record.text is not None)
             elif record.text is not None:
-                is_pointer = item.original.facts.is_tool
-                turn.put(index, self._forms.with_text(item.sent, record.text), whole=item.sent if is_pointer else None)
-                turn.act("repeat" if is_pointer else "cut", 1)
-        turn.act("snip", counts[Level.SNIPPED])
-        turn.act("microcompact", counts[Level.SKELETON])
+                made = self._forms.with_text(item.sent, record.text)
+                turn.put(index, made, whole=item.sent, shortened=record.shortened)

@@ -50,7 +50,7 @@ class Spill:
                 continue
             cut = await self._cut(turn, index, most)
             if cut.message is not item.sent:
-                turn.put(index, cut.message)
+                turn.put(index, cut.message, spilled=True)
                 count += 1
                 self._keep(turn, cut)
         turn.act(self.name, count)
