@@ -131,7 +131,9 @@ _URL = Pattern(
     r"!\[[^\]]*\]\(",
     _I,
 )
-_EMAIL = Pattern(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
+_EMAIL = Pattern(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{0,250}\w")
+"""Bounded as RFC 5321, section 4.5.3.1 bounds addresses: a run of one letter is no work."""
+_OWN_EMAIL = Pattern(r"\b(?:my|our)\s+(?:\w+\s+){0,2}(?:e-?)?mail(?:\s+address)?\s*(?:is\b|:|=)", _I)
 _EXFIL = Pattern(
     r"\b(?:send|forward|e-?mail|cc|bcc|post|mail|copy|report|share|submit|upload|deliver|notify|weiterleiten|envía|"
     r"envoie|pošalji)\b|发送|转发|抄送|发到|寄到|上报|送信|転送|보내",
@@ -339,8 +341,8 @@ def has_url(sentence: str) -> bool:
 
 
 def is_exfiltration(sentence: str) -> bool:
-    """Sends something to an e-mail address."""
-    return _EMAIL.search(sentence) is not None and _EXFIL.search(sentence) is not None
+    """Sends something to an e-mail address; to say what one's own is, sends nothing."""
+    return _EMAIL.search(sentence) is not None and _EXFIL.search(_OWN_EMAIL.sub(" ", sentence)) is not None
 
 
 def is_deictic(sentence: str) -> bool:

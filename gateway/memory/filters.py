@@ -25,6 +25,9 @@ Outcome = Literal["keep", "drop", "quarantine"]
 MIN_CHARS = 6
 """Latin letters and digits; a CJK character says as much as two or three letters and counts as two."""
 MAX_CHARS = 500
+MAX_WHOLE = 4 * MAX_CHARS
+"""Characters of a proposal with its value, object and aliases."""
+MAX_LEADS = 3
 MAX_SOURCE = 40_000
 """Characters of the source looked at; as `prose.prose` gives them."""
 SUPPORT = 0.5
@@ -87,12 +90,19 @@ def words(text: str) -> set[str]:
 
 
 def strip_lead(sentence: str) -> tuple[str, bool]:
-    """`sentence` without a greeting and a leading "remember that" or the like; True where it asked to be remembered."""
+    """`sentence` without a greeting and a leading "remember that" or the like; True where it asked to be remembered.
+
+    Leads may follow each other: "另外，请记住：…".
+    """
     greeted = cues.strip_greeting(sentence)
     sentence = greeted if len(greeted) > 3 and cues.is_about_us(greeted) else sentence
-    match = _EXPLICIT_RE.match(sentence)
-    rest = sentence[match.end() :] if match else ""
-    return (rest, True) if match and len(rest) > 3 else (sentence, False)
+    explicit = False
+    for _ in range(MAX_LEADS):
+        match = _EXPLICIT_RE.match(sentence)
+        if match is None or len(sentence) - match.end() <= 3:
+            break
+        sentence, explicit = sentence[match.end() :], True
+    return sentence, explicit
 
 
 def find_support(proposal: Proposal, source_text: str) -> tuple[str, float]:
@@ -133,6 +143,8 @@ class Judge:
         if has_block(content):
             return Verdict("drop", "our own block")
         whole = " ".join(dict.fromkeys(filter(None, (content, proposal.value, proposal.object, *proposal.aliases))))
+        if source_role != "api" and (len(content) > MAX_CHARS or len(whole) > MAX_WHOLE):
+            return Verdict("drop", "too long")  # before the patterns, which take a while over a long run of one letter
         support, share = (content, 1.0) if source_role == "api" else self._support(proposal, source_text)
         if kind := self._scanner.find(whole) or (self._scanner.find(support) if share >= SUPPORT else None):
             return Verdict("drop", f"secret: {kind}")
@@ -146,7 +158,7 @@ class Judge:
 
     def _support(self, proposal: Proposal, source_text: str) -> tuple[str, float]:
         if proposal.content == source_text:
-            return source_text, 1.0
+            return source_text.strip(), 1.0
         text = strip_blocks(source_text)
         if whole := next((s for s in sentences(text[:MAX_SOURCE]) if proposal.content in s), ""):
             return whole, 1.0
@@ -174,8 +186,6 @@ def _form(proposal: Proposal, content: str, support: str) -> Verdict:
     size = sum(2 if _CJK_RE.match(c) else 1 for c in body if c.isalnum())
     if size < MIN_CHARS or _THIN_RE.match(body):
         return Verdict("drop", "too short")
-    if len(content) > MAX_CHARS:
-        return Verdict("drop", "too long")
     if is_noise(content):
         return Verdict("drop", "not prose")
     if reason := _unfit(body):

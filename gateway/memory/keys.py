@@ -59,6 +59,9 @@ _ALIASES = {
     "type_hints": "type_annotations typing 类型注解 类型提示",
     "birthday": "date_of_birth birth_date born_on 生日 出生日期",
     "age": "years_old 年龄 岁数",
+    "email": "e_mail mail email_address e_mail_address mail_address 邮箱 邮箱地址 电子邮件 电子邮箱 邮件地址 "
+    "メールアドレス",
+    "phone": "phone_number telephone telephone_number mobile mobile_number 电话 电话号码 手机 手机号 手机号码",
     "diet": "dietary_restriction dietary_preference eating 饮食 饮食习惯",
     "main_branch": "default_branch trunk release_branch 主分支 默认分支",
     "port": "api_port server_port 端口 端口号",

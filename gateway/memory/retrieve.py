@@ -7,13 +7,15 @@ passes a floor of relevance, since a wrong memory costs more than a missing one.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gateway.memory.entries import EntryType, MemoryEntry
+from gateway.memory.asked import asked_keys
+from gateway.memory.entries import EntryType, MemoryEntry, Trust
 from gateway.memory.tokenise import query_terms, strength, weighted_terms
 
 if TYPE_CHECKING:
@@ -106,7 +108,10 @@ class Retriever:
         if limit < 1 or not query.strip():
             return []
         ranked = await self._ranked(tenant, query, limit, project, session, scopes, now)
-        return [Hit(item.entry, item.score) for item in ranked[:limit]]
+        told = await self._told(tenant, query, project) if "long" in scopes else []
+        first = [Hit(entry, LONG_TERM_FACTOR) for entry in told]
+        rest = [Hit(item.entry, item.score) for item in ranked if all(item.entry.id != entry.id for entry in told)]
+        return [*first, *rest][:limit]
 
     async def build_context(
         self,
@@ -124,16 +129,30 @@ class Retriever:
         if not query.strip() or top_k < 1:
             return []
         ranked = await self._ranked(tenant, query, top_k, project, None, LONG_TERM, now)
+        told = await self._told(tenant, query, project)
+        known = {entry.id for entry in told}
         chosen: list[MemoryEntry] = []
         left = max_tokens
-        for item in relevant(query, ranked, LOOKED_AT * top_k):
-            cost = tokens_of(item.entry) + ENTRY_OVERHEAD_TOKENS
+        found = (item.entry for item in relevant(query, ranked, LOOKED_AT * top_k) if item.entry.id not in known)
+        for entry in itertools.chain(told, found):
+            cost = tokens_of(entry) + ENTRY_OVERHEAD_TOKENS
             if cost <= left:
-                chosen.append(item.entry)
+                chosen.append(entry)
                 left -= cost
             if len(chosen) == top_k:
                 break
         return chosen
+
+    async def _told(self, tenant: str, query: str, project: str | None) -> list[MemoryEntry]:
+        """What answers a question for one of the things that hold of a person, found by its key."""
+        names = asked_keys(query)
+        names += [f"{name}@{project}" for name in names if project]
+        found = [await self._store.by_key(tenant, name) for name in names]
+        return [
+            entry
+            for entry in found
+            if entry is not None and entry.valid_to is None and entry.trust is not Trust.QUARANTINED
+        ]
 
     async def _ranked(
         self,

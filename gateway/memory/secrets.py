@@ -40,6 +40,9 @@ _PLUGINS = (
     ("twilio", "TwilioKeyDetector"),
 )
 
+_NEEDS = {"npm": ":_authToken"}
+"""Its pattern tries every pair of slashes against the rest of the line: 90 ms for 4,000 of them."""
+
 _WORD = (
     r"pass(?:word|phrase|code|wd)?s?|pwd|pin(?: code| number)?|secret(?: key)?|api[ _-]?keys?|access[ _-]?keys?|"
     r"private[ _-]?keys?|"
@@ -86,7 +89,7 @@ class SecretScanner:
     """`find(line)` names the kind of secret in a line, or None. detect-secrets is imported at the first use (0.2 s)."""
 
     def __init__(self) -> None:
-        self._analyse: list[tuple[str, Callable[[str], Iterable[str]]]] | None = None
+        self._analyse: list[tuple[str, str, Callable[[str], Iterable[str]]]] | None = None
 
     def warm(self) -> None:
         """Load the plugins now, off the request path."""
@@ -106,19 +109,20 @@ class SecretScanner:
         if not _may_hold_token(line):
             return None
         self.warm()
-        for kind, analyse in self._analyse or ():
-            if any(analyse(line)):
+        for kind, needs, analyse in self._analyse or ():
+            if needs in line and any(analyse(line)):
                 return kind
         return None
 
 
-def _load() -> list[tuple[str, Callable[[str], Iterable[str]]]]:
+def _load() -> list[tuple[str, str, Callable[[str], Iterable[str]]]]:
+    """Kind, what a line must hold for the plugin to be asked ("" for anything), and the plugin."""
     import importlib
 
-    loaded: list[tuple[str, Callable[[str], Iterable[str]]]] = []
+    loaded: list[tuple[str, str, Callable[[str], Iterable[str]]]] = []
     for module, name in _PLUGINS:
         plugin = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), name)()
-        loaded.append((str(plugin.secret_type), plugin.analyze_string))
+        loaded.append((str(plugin.secret_type), _NEEDS.get(module, ""), plugin.analyze_string))
     return loaded
 
 

@@ -57,3 +57,9 @@ def test_found(line: str) -> None:
 )
 def test_not_found(line: str) -> None:
     assert SCANNER.find(line) is None
+
+
+def test_the_token_of_an_npm_file_is_found() -> None:
+    """`.npmrc`, as npm's documentation writes it."""
+    assert SCANNER.find("//registry.npmjs.org/:_authToken=npm_" + "a" * 8 + "B" * 28) is not None
+    assert SCANNER.find("//registry.npmjs.org/:_authToken=00000000-0000-0000-0000-000000000000") is not None
