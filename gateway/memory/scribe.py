@@ -122,6 +122,7 @@ class Scribe:
             await self._services.memory.extract(told, turn=turn, with_model=True)
         if users or conversation.user_turns % self._settings.every_turns == 0:
             await self._note(turn, [message.data for message in fresh])
+        await self._services.memory.embed_new(turn.caller.tenant)
 
     def _is_due(self, conversation: Conversation, turn: Turn) -> bool:
         waited = conversation.user_turns - conversation.extracted_turns
@@ -225,6 +226,7 @@ class Scribe:
         source = Source(pending.tenant, pending.session, str(data.get("project") or ""))
         said = float(data.get("said") or pending.created)
         report = await self._services.memory.extract_from(data.get("messages") or [], source, now=said)
+        await self._services.memory.embed_new(pending.tenant)
         return report is not None
 
     async def _prune(self) -> None:

@@ -13,11 +13,13 @@ import structlog
 from gateway.body import encode
 from gateway.errors import GatewayError
 from gateway.memory import tokenise
+from gateway.memory.embedding import embedder_of
 from gateway.memory.entries import EntryType, MemoryEntry, Trust
 from gateway.memory.extract import ExtractionFailed, ExtractionReport, Extractor
 from gateway.memory.filters import Judge
 from gateway.memory.render import render_block
 from gateway.memory.retrieve import Retriever
+from gateway.memory.vectors import FAILURES, VectorIndex
 from gateway.memory.working import WorkingMemory
 from gateway.message import Message, Recent
 from gateway.metrics import Metrics
@@ -43,6 +45,11 @@ PERSON_S = 1.0
 """How late what another process wrote may be seen; what this one wrote is seen at once."""
 EXTRACT_S = 2.0
 """Facts are taken before a compaction drops messages; slower extraction is finished later, from what was put aside."""
+
+EMBED_BATCHES = 20
+"""Of `vectors.CATCH_UP` entries each, after one writing."""
+EMBED_S = 30.0
+"""For one batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +117,42 @@ class MemoryService:
         self._router = router
         self._upstreams = upstreams
         self._metrics = metrics
-        self.retriever = Retriever(store)
+        embedder = embedder_of(self._settings.embeddings, upstreams) if self._settings.enabled else None
+        self._vectors = VectorIndex(embedder) if embedder is not None else None
+        self._embedding: set[str] = set()
+        self.retriever = Retriever(store, self._vectors)
         self._people: Recent[str, _Person] = Recent(PEOPLE_KEPT)
         self._judge = Judge()
         self._locks: dict[str, asyncio.Lock] = {}
 
     def warm(self) -> None:
-        """Load jieba's dictionary; slow, for a thread."""
+        """Load jieba's dictionary, and a local model for embeddings; slow, for a thread."""
         tokenise.warm()
         self._judge.warm()
+        if self._vectors is not None:
+            try:
+                self._vectors.warm()
+            except FAILURES as error:
+                self._vectors.failed(error)
+
+    async def embed_new(self, tenant: str) -> None:
+        """Give vectors to a tenant's entries that have none, in the background after writing. Never raises.
+
+        A few batches at most, and one such work for a tenant at a time: what is left is done after the next writing.
+        """
+        vectors = self._vectors
+        if vectors is None or vectors.resting or tenant in self._embedding:
+            return
+        self._embedding.add(tenant)
+        try:
+            for _ in range(EMBED_BATCHES):
+                async with asyncio.timeout(EMBED_S):
+                    if not await vectors.catch_up(self._store, tenant):
+                        return
+        except FAILURES as error:
+            vectors.failed(error)
+        finally:
+            self._embedding.discard(tenant)
 
     def knows_nothing(self, tenant: str) -> bool:
         """Whether the tenant is known, at once, to have no memory at all."""

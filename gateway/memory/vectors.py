@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ CATCH_UP_ON_QUERY = 8
 """Entries embedded before a search, so that what was said a moment ago is found: about 20 ms with the local model."""
 EMBED_TIMEOUT_S = 1.5
 """Within the 2 s that recall may take."""
+REST_S = 30.0
+"""After an embedder failed or was too slow, it is not asked again for so long: no request waits for it meanwhile."""
 MAX_TEXT_CHARS = 2_000
 """Sentence encoders look at no more than a few hundred tokens."""
 QUERY_CACHE = 256
@@ -38,6 +41,10 @@ QUERY_CACHE = 256
 
 class EmbedderFailed(Exception):
     """The embedder gave no vectors, or not the right number of them."""
+
+
+FAILURES = (EmbedderFailed, GatewayError, SettingsError, TimeoutError, OSError)
+"""What an embedder may fail with."""
 
 
 class Embedder(Protocol):
@@ -75,6 +82,10 @@ class LocalEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         async with self._lock:  # one thread at a time: the model is loaded once, and it is CPU-bound
             return await asyncio.to_thread(self._embed_now, list(texts))
+
+    def warm(self) -> None:
+        """Load the model now; slow, for a thread."""
+        self._embed_now(["warm"])
 
     def _embed_now(self, texts: list[str]) -> list[list[float]]:
         if self._encode is None:
@@ -133,16 +144,34 @@ class VectorIndex:
         self._embedder = embedder
         self._timeout_s = timeout_s
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._rests_until = 0.0
+
+    @property
+    def resting(self) -> bool:
+        """Whether the embedder has failed a short while ago."""
+        return time.monotonic() < self._rests_until
+
+    def warm(self) -> None:
+        """Load a local model now; slow, for a thread."""
+        if isinstance(self._embedder, LocalEmbedder):
+            self._embedder.warm()
+
+    def failed(self, error: BaseException) -> None:
+        """Note a failure: one warning, then rest."""
+        self._rests_until = time.monotonic() + REST_S
+        log.warning("memory is searched by words only: %s", str(error) or "the embedder is too slow")
 
     async def nearest(self, store: Store, tenant: str, query: str, limit: int, scopes: Sequence[str]) -> list[Near]:
         """The tenant's entries by cosine, best first; empty where the embedder fails or is too slow."""
+        if self.resting:
+            return []
         try:
             async with asyncio.timeout(self._timeout_s):
                 asked = await self._query_vector(query)
                 await self.catch_up(store, tenant, CATCH_UP_ON_QUERY)
                 kept = await store.vectors(tenant, self._embedder.name, scopes)
-        except (EmbedderFailed, GatewayError, TimeoutError, OSError) as error:
-            log.warning("memory is searched by words only: %s", str(error) or "the embedder is too slow")
+        except FAILURES as error:
+            self.failed(error)
             return []
         if not kept.entry_ids or kept.dim != len(asked):
             return []

@@ -57,18 +57,15 @@ class Upstreams:
     async def complete(self, route: Route, headers: Headers, body: bytes) -> tuple[int, bytes]:
         """A plain side call (summary, extraction): status and whole answer."""
         side = [(name, value) for name, value in headers if name != b"accept-encoding"]
-        reply = await self.chat(route, side, body, stream=False)
-        try:
-            parts: list[bytes] = []
-            size = 0
-            while chunk := await reply.read():
-                parts.append(chunk)
-                size += len(chunk)
-                if size > ANSWER_MOST:
-                    raise UpstreamUnreachable("A side call's answer is too large.")
-            return reply.status, b"".join(parts)
-        finally:
-            reply.close()
+        return await _whole(await self.chat(route, side, body, stream=False))
+
+    async def ask(self, name: str, path: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+        """A plain side call to another path of an upstream: status and whole answer."""
+        return await _whole(await self._plain[name].send("POST", path, headers, body))
+
+    def add(self, settings: UpstreamSettings) -> None:
+        """One more server, for side calls alone: no route leads to it. Must run inside the event loop."""
+        self._plain[settings.name] = HttpUpstream(settings)
 
     async def pass_on(
         self, name: str, method: str, path: str, headers: Headers, body: bytes | AsyncIterator[bytes] | None
@@ -90,3 +87,17 @@ class Upstreams:
         for provider in self._providers.values():
             await provider.close()
         await self._process.close()
+
+
+async def _whole(reply: UpstreamReply) -> tuple[int, bytes]:
+    try:
+        parts: list[bytes] = []
+        size = 0
+        while chunk := await reply.read():
+            parts.append(chunk)
+            size += len(chunk)
+            if size > ANSWER_MOST:
+                raise UpstreamUnreachable("A side call's answer is too large.")
+        return reply.status, b"".join(parts)
+    finally:
+        reply.close()
