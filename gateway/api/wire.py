@@ -55,7 +55,7 @@ def _too_large(most: int) -> BodyTooLarge:
     return BodyTooLarge(f"The request body is larger than {most // (1024 * 1024)} MiB (server.max_body_mb).")
 
 
-class cancelled_with_client:  # noqa: N801 - read as a function: `async with cancelled_with_client(receive):`
+class cancelled_with_client:  # read as a function: `async with cancelled_with_client(receive):`
     """Runs the block until it ends or the client hangs up; then it is cancelled and ClientGone raised.
 
     To be entered once the request's body has been read: from then on `receive` tells of the disconnect alone. The
