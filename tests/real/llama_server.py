@@ -25,6 +25,8 @@ from tests.support.gateway_process import clean_environment, free_port
 REPOSITORY = Path(__file__).resolve().parents[2]
 START_S = 120.0
 """Longest wait for the weights to be loaded, in seconds: a loaded 2-core machine."""
+QUIET_S = 0.2
+"""A server idle for so long, in seconds, has no request waiting."""
 OUTPUT_MOST = 48
 """Tokens of any reply at most, whatever the request says: a base model seldom stops by itself."""
 CACHE_MIB = 256
@@ -50,7 +52,6 @@ Tools: {{ tools | tojson }}<end_of_turn>
 """The weights come with none. Gemma's turn marks, one token each; tools and calls are told, so that they count."""
 
 _REFUSED = re.compile(r"error: request \((\d+) tokens\) exceeds")
-_TAKEN = re.compile(r"task (\d+) \| prompt eval time = +[\d.]+ ms / +(\d+) tokens")
 _ENDED = re.compile(r"stop processing: n_tokens = (\d+)")
 
 
@@ -99,14 +100,18 @@ class LlamaServer:
         """Tokens in the slot, prompt and reply, as each request it took up ended."""
         return [int(tokens) for tokens in _ENDED.findall(self.log())]
 
-    def answered(self) -> int:
-        """Requests whose prompt it read through and whose reply it finished."""
-        return len(_TAKEN.findall(self.log()))
-
     def busy(self) -> bool:
         """Whether its one slot is at work."""
         slots: list[dict[str, Any]] = httpx.get(f"{self.url}/slots", timeout=30.0, trust_env=False).json()
         return any(slot["is_processing"] for slot in slots)
+
+    def settled(self) -> list[int]:
+        """`ended`, once it has had nothing to do for a moment: background requests are done, and its log is written."""
+        quiet = 0
+        while quiet < 2:
+            quiet = 0 if self.busy() else quiet + 1
+            time.sleep(QUIET_S)
+        return self.ended()
 
     def _ready(self) -> bool:
         try:

@@ -42,18 +42,19 @@ def turns(result_lines: int, seed: int = 1) -> Iterator[list[Message]]:
 
 
 def grow(client: openai.OpenAI, llama: LlamaServer) -> tuple[list[Told], list[int]]:
-    """The conversation until the server, or the history, ends; and the turns around which it was asked more."""
+    """The conversation until the server, or the history, ends; and the turns before which it wrote a summary."""
     seen: list[Told] = []
     beside: list[int] = []
-    answered = llama.answered()
+    ended = len(llama.settled())
     for messages in turns(RESULT_LINES):
+        now = len(llama.settled())
+        if now > ended + 1:
+            beside.append(len(seen))
+        ended = now
         try:
             seen.append(ask(client, messages, tools=TOOLS))
         except openai.BadRequestError:
             break
-        if llama.answered() > answered + 1:
-            beside.append(len(seen) - 1)
-        answered = llama.answered()
     return seen, beside
 
 
@@ -71,7 +72,8 @@ def owed(index: int, told: list[Told], beside: list[int]) -> int:
 def test_a_growing_conversation(
     llama: LlamaServer, front: Front, clients: Clients, note: Callable[[str], None]
 ) -> None:
-    gateway = front(models={"*": {"window": CONTEXT}}, memory={"enabled": False})
+    patient = {"compaction": {"timeout_s": 900.0}}
+    gateway = front(models={"*": {"window": CONTEXT}}, memory={"enabled": False}, **patient)
     refused = len(llama.refused())
     direct, _ = grow(clients(llama.url), llama)
     assert len(llama.refused()) > refused, "the conversation has to outgrow the server"
@@ -82,7 +84,7 @@ def test_a_growing_conversation(
         there = f"{direct[index].prompt:5} ({direct[index].share:.2f})" if index < len(direct) else " refused    "
         ours = f"{here.prompt:5} ({here.share:.2f}), counted {here.after:5}"
         note(f"  turn {index + 1:2}: {there} | {ours} {here.actions or ''}")
-    note(f"  a summary was written in the background before the replies to turns {[index + 1 for index in beside]}")
+    note(f"  a summary was written in the background before turns {[index + 1 for index in beside]}")
     assert (len(through), len(llama.refused())) == (TURNS, refused), "each turn is answered, at its first try"
     assert 1 <= sum(here.prompt < before.prompt for before, here in pairwise(through)) <= REWRITES_MOST
     for index in range(1, TURNS):

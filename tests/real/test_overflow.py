@@ -37,8 +37,10 @@ def test_one_refusal_one_retry_and_a_lesson(
     llama: LlamaServer, front: Front, clients: Clients, note: Callable[[str], None], sections: dict[str, Any]
 ) -> None:
     client = clients(front(memory={"enabled": False}, **sections).url)
+    llama.settled()
     refused, messages = llama.refused(), long_history(1)
     told = ask(client, messages)
+    llama.settled()
     news = llama.refused()[len(refused) :]
     assert len(news) == 1, "one request was too long, and the next was answered"
     assert news[0] > CONTEXT
@@ -46,6 +48,7 @@ def test_one_refusal_one_retry_and_a_lesson(
     assert told.actions["compact"] == "reactive"
     later = ask(client, [*messages, assistant("Half of it is done."), user("Go on with the rest.")])
     other = ask(client, long_history(2, rounds=20))
+    llama.settled()
     assert llama.refused()[len(refused) :] == news, "the window was learnt: neither was refused"
     assert other.prompt <= CONTEXT
     believed = f"window configured as {BELIEVED}" if "models" in sections else "window unknown"
