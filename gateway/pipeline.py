@@ -85,8 +85,9 @@ class Pipeline:
             recall_cut(self._services, turn)
         try:
             for stage in self.stages:
-                if stage.bypass not in turn.bypass or not stage.bypass:
-                    await self._guarded(stage, turn)
+                if (stage.bypass and stage.bypass in turn.bypass) or self._skips(stage, turn):
+                    continue
+                await self._guarded(stage, turn)
         finally:
             if turn.recall is not None:  # the client has gone, or the stage that waits for it is off
                 turn.recall.cancel()
@@ -126,6 +127,13 @@ class Pipeline:
         outgoing = turn.outgoing() if turn.dialect is None else turn.dialect
         turn.tokens_after = turn.count(outgoing)
         return turn.body.rebuild([message.raw for message in outgoing], turn.changes)
+
+    def _skips(self, stage: Stage, turn: Turn) -> bool:
+        try:
+            return stage.skips(turn)
+        except Exception as error:  # noqa: BLE001 - as in `_guarded`
+            self._failed(stage.name, turn, error)
+            return True
 
     async def _guarded(self, stage: Stage, turn: Turn) -> None:
         try:

@@ -108,6 +108,8 @@ class Turn:
     """Top-level fields to set (raw JSON) or take out (None)."""
     records: dict[bytes, Record] = field(default_factory=dict)
     """Decisions made on this turn, kept once it is over."""
+    answered: asyncio.Event | None = None
+    """Set once the turn has been answered, or given up; None where nobody waits for that."""
     over: bool = False
     """Past the soft limit, and nothing so far has brought it down."""
     cold: bool = False
@@ -225,6 +227,10 @@ class Turn:
         if not self.settled:
             return self.standing()
         return range(max(self.settled, self.cut_at), len(self.items))
+
+    def has_new_results(self) -> bool:
+        """Whether any item that no earlier turn settled is a tool's result."""
+        return any(self.items[index].original.facts.is_tool for index in self.fresh())
 
     def act(self, stage: str, count: int) -> None:
         """Count what a stage did to how many messages."""

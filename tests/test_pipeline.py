@@ -76,6 +76,7 @@ def test_a_stage_that_fails_is_skipped(engine: Engine, monkeypatch: pytest.Monke
         raise RuntimeError("boom")
 
     monkeypatch.setattr(stage, "run", fails)
+    monkeypatch.setattr(stage, "skips", lambda turn: False)
     key = next(keys)
     for request in turns(agent_session(14, seed=5))[::4]:
         sent = engine.send(request, window=900, key=key, x_field=[1])

@@ -112,14 +112,18 @@ class ChatEndpoint:
             await send_start(exchange.send, 200, [(b"content-type", own.content_type), *own_headers(turn)])
             await send_chunk(exchange.send, own.body, more=False)
             return
-        answer = await self._with_pings(exchange, turn)
-        if turn.offered:
-            answer = await self._readback.follow(turn, answer)
+        turn.answered = asyncio.Event()
         try:
-            await self._relay(exchange, turn, answer)
+            answer = await self._with_pings(exchange, turn)
+            if turn.offered:
+                answer = await self._readback.follow(turn, answer)
+            try:
+                await self._relay(exchange, turn, answer)
+            finally:
+                answer.close()
+                self._scribe.after(turn, answer)
         finally:
-            answer.close()
-            self._scribe.after(turn, answer)
+            turn.answered.set()
 
     async def _prepare(self, turn: Turn) -> Answer:
         return await self._forwarder.forward(turn, await self._pipeline.run(turn))

@@ -14,6 +14,10 @@ class Stage(Protocol):
     bypass: str
     """The `X-Gateway-Bypass` value, beside `all`, that skips it; empty for none."""
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do; told at once, so that an ordinary turn costs little."""
+        ...
+
     async def run(self, turn: Turn) -> None:
         """Do it."""
         ...

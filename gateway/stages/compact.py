@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 
 USUAL_SUMMARY = 400
 """Tokens that a summary mostly has, whatever it may have."""
+WITHOUT_SUMMARY_GAIN = 0.10
+"""Of the window: where no summary can be had, old results shrink in steps of this size, not a little on every turn."""
 COOLDOWN_S = 60.0
 """After a summary failed, no new one is asked for in this conversation for so long."""
 
@@ -60,6 +62,10 @@ class Compact:
         self._memory = memory
         self._tasks = tasks
         self._metrics = metrics
+
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return turn.count() <= min(turn.limits.speculative, turn.limits.soft)
 
     async def run(self, turn: Turn) -> None:
         """Compact where the limits ask for it; start a summary ahead of need."""
@@ -99,7 +105,9 @@ class Compact:
                 await self._compact_now(turn)
             elif turn.count() > threshold:
                 self._speculate(turn)
-        elif turn.proposal is not None and turn.proposal.gain() >= limits.min_gain:
+        elif turn.proposal is not None and (
+            turn.proposal.enough or turn.proposal.gain() >= WITHOUT_SUMMARY_GAIN * limits.window
+        ):
             turn.proposal.commit()
 
     def _use_ready(self, turn: Turn) -> None:
@@ -145,7 +153,7 @@ class Compact:
             return
         account = turn.conversation.account
         if account.affords(self._stake(turn, place)) or account.imminent(turn, turn.limits.hard):
-            self._flight(turn, place)
+            self._flight(turn, place, ahead=True)
 
     def _stake(self, turn: Turn, place: Place) -> float:
         """What a summary and the rewrite after it cost, in full-price tokens."""
@@ -176,21 +184,23 @@ class Compact:
         stay = [turn.items[i].sent for i in (*place.before, *place.after, *range(place.at, len(turn.items)))]
         return turn.count(stay) + min(summary_room(turn.limits.window), USUAL_SUMMARY)
 
-    def _flight(self, turn: Turn, place: Place) -> asyncio.Future[str | None] | None:
+    def _flight(self, turn: Turn, place: Place, *, ahead: bool = False) -> asyncio.Future[str | None] | None:
         """The summary up to a place being written: one for all the requests that want it."""
         chain = turn.items[place.at].chain
         conversation = turn.conversation
         flight = conversation.flights.get(chain)
         if flight is None:
-            task = self._tasks.spawn("compaction", self._write(turn.frozen(), place, chain))
+            task = self._tasks.spawn("compaction", self._write(turn.frozen(), place, chain, ahead=ahead))
             if task is None:
                 return None
             flight = conversation.flights[chain] = task
         return flight
 
-    async def _write(self, turn: Turn, place: Place, chain: bytes) -> str | None:
+    async def _write(self, turn: Turn, place: Place, chain: bytes, *, ahead: bool) -> str | None:
         conversation = turn.conversation
         try:
+            if ahead and turn.answered is not None:
+                await turn.answered.wait()  # the turn's own request goes first, and leaves its prefix in the cache
             gone = [item.original for item in turn.items[turn.cut_at : place.at]]
             summary, _ = await asyncio.gather(
                 self._summariser.summarise(turn, place.at), self._memory.before_forgetting(turn, gone)

@@ -17,6 +17,12 @@ class Dialect:
     def __init__(self, messages: Messages) -> None:
         self._messages = messages
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether the upstream takes the turn as it is."""
+        upstream = turn.route.upstream
+        as_it_is = not (upstream.developer_to_system or upstream.strict_roles) and turn.dialect is None
+        return as_it_is and turn.route.model == turn.model
+
     async def run(self, turn: Turn) -> None:
         """Rewrite the outgoing messages where the upstream asks for it."""
         if turn.route.model != turn.model:

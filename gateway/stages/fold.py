@@ -26,6 +26,10 @@ class Fold:
         self._forms = forms
         self._files: Recent[bytes, bool] = Recent(FILES_KEPT)
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return not self._settings.enabled or not turn.has_new_results()
+
     async def run(self, turn: Turn) -> None:
         """Fold, large ones off the loop."""
         if not self._settings.enabled:

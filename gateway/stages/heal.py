@@ -32,6 +32,10 @@ class Heal:
         self._counting = counting
         self._forcing = forcing
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return not turn.rewritten and turn.count() <= turn.limits.hard
+
     async def run(self, turn: Turn) -> None:
         """Heal only on a turn that rewrote old messages, whose cache is lost anyway; look at the limit on every one."""
         for _ in range(ROUNDS):

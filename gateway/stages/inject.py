@@ -44,6 +44,10 @@ class Inject:
         self._messages = messages
         self._metrics = metrics
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return turn.recall is None
+
     async def run(self, turn: Turn) -> None:
         """Inject."""
         if turn.recall is None:

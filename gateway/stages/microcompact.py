@@ -19,6 +19,10 @@ class Microcompact:
         self._settings = settings
         self._protected = frozenset(protected)
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return turn.proposal is None or not self._settings.enabled
+
     async def run(self, turn: Turn) -> None:
         """Propose skeletons; commit if that is enough."""
         proposal = turn.proposal

@@ -24,6 +24,10 @@ class Offer:
         self._settings = settings
         self._counting = counting
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return not self._settings.tool
+
     async def run(self, turn: Turn) -> None:
         """Declare it where this history has a spilled result and the request leaves the model free to read it."""
         if not self._settings.tool or turn.offered:

@@ -34,6 +34,10 @@ class Recall:
         self._messages = messages
         self._tasks = tasks
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return not self._settings.enabled
+
     async def run(self, turn: Turn) -> None:
         """Find the pins of this history; start the recall."""
         if not self._settings.enabled:

@@ -17,6 +17,10 @@ class Remember:
     def __init__(self, forms: Forms) -> None:
         self._forms = forms
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return not turn.conversation.records or turn.settled >= len(turn.items)
+
     async def run(self, turn: Turn) -> None:
         """Apply the conversation's records."""
         if not turn.conversation.records:

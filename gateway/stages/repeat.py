@@ -25,6 +25,10 @@ class Repeat:
         self._forms = forms
         self._repeats = repeats
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return not self._settings.enabled or not turn.items[-1].original.facts.is_tool
+
     async def run(self, turn: Turn) -> None:
         """Compare the results after the last assistant message with those before it."""
         if not self._settings.enabled or not turn.items[-1].original.facts.is_tool:

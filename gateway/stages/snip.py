@@ -34,6 +34,10 @@ class Snip:
         self._forms = forms
         self._counting = counting
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return turn.count() <= COLD_FROM * turn.limits.soft
+
     async def run(self, turn: Turn) -> None:
         """Look at the limits; propose."""
         if turn.count() > PRECISE_FROM * turn.limits.soft:

@@ -35,6 +35,10 @@ class Spill:
         self._tasks = tasks
         self._stored = stored
 
+    def skips(self, turn: Turn) -> bool:
+        """Whether there is nothing to do."""
+        return not self._settings.enabled or not turn.has_new_results()
+
     async def run(self, turn: Turn) -> None:
         """Cut, large ones off the loop, and hand the whole texts to the store."""
         if not self._settings.enabled:
