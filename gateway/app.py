@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import os
 import sys
 import tempfile
@@ -54,6 +55,9 @@ SWITCH_S = 0.001
 """How long a thread may compute before the event loop gets its turn; Python's own 5 ms would show in every request."""
 SPILLED_KEPT = 10_000
 """Texts of which it is remembered that the spill has them."""
+GC_THRESHOLDS = (50_000, 20, 100)
+"""The caches hold hundreds of thousands of objects that never form cycles: walking them at the default pace costs a
+tenth of a large request (python -m bench.overhead)."""
 GRACE_S = 600
 """How long shutdown waits for streams in flight."""
 MULTIPROCESS_DIR = "PROMETHEUS_MULTIPROC_DIR"
@@ -182,6 +186,8 @@ def _worker(settings: Settings, *, multiprocess: bool) -> FrontDoor:
     """Runs in the process that serves, which with several workers is not the one that was started."""
     logs.configure()
     sys.setswitchinterval(SWITCH_S)
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     return create_app(settings, multiprocess=multiprocess)
 
 
