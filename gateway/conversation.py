@@ -27,6 +27,12 @@ log = structlog.get_logger(__name__)
 
 CONVERSATIONS_KEPT = 5_000
 """Conversations whose decisions stay in memory; the others are read from the store again."""
+KEPT_BYTES = 48 * 1024 * 1024
+"""Of these decisions, over all conversations."""
+CONVERSATION_WEIGHT = 3_000
+"""Bytes that a conversation without decisions costs, measured: the object, its account, tips and maps."""
+RECORD_WEIGHT = 500
+"""Bytes that a record costs beside its texts: key, record, and its place in the map."""
 KIND = "message"
 TIPS_KEPT = 8
 """Of a conversation's newest requests: so many sub-agents may share a session before the store is asked again."""
@@ -103,6 +109,14 @@ class Record:
     """Made after this message: one for each reply that the client got to it."""
     shortened: bool = False
     """`text` is a cut made as the last resort, and no pointer to what stands before."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes in memory, about."""
+        texts = len(self.text or "") + (len(self.cut.summary) if self.cut is not None else 0)
+        texts += len(self.pin.block) if self.pin is not None else 0
+        texts += sum(sum(map(len, reading.rounds)) + len(reading.said) for reading in self.readings)
+        return RECORD_WEIGHT + texts
 
     def to_bytes(self) -> bytes:
         """JSON, for the store."""
@@ -183,10 +197,20 @@ class Conversation:
 
     version: int = 0
     """Grows with every decision."""
+    weight: int = CONVERSATION_WEIGHT
+    """Bytes that it takes in memory, about."""
 
     def record(self, chain: bytes) -> Record:
         """What was decided about the message."""
         return self.records.get(chain, EMPTY)
+
+    def take(self, chain: bytes, record: Record) -> int:
+        """Keep a record; the bytes by which that makes the conversation heavier."""
+        old = self.records.get(chain)
+        heavier = record.weight - (old.weight if old is not None else 0)
+        self.records[chain] = record
+        self.weight += heavier
+        return heavier
 
     def missed(self, chains: Sequence[bytes], replies: Sequence[int]) -> bool:
         """Whether turns of this history went elsewhere: to another replica, or to this one before its last start.
@@ -212,6 +236,7 @@ class Conversations:
         self._tasks = tasks
         self._limit = limit
         self._kept: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
+        self._weight = 0
         self._loading: dict[tuple[str, str], asyncio.Task[Conversation]] = {}
 
     async def get(self, tenant: str, session: str, chains: Sequence[bytes], replies: Sequence[int]) -> Conversation:
@@ -246,7 +271,7 @@ class Conversations:
                 continue
             record, here = Record.from_bytes(row.payload), conversation.records.get(row.chain)
             if here != record and (here is None or record.level >= here.level):
-                conversation.records[row.chain] = record
+                self._grown(conversation, conversation.take(row.chain, record))
                 conversation.version += 1
             conversation.last_seen = max(conversation.last_seen, row.created)
 
@@ -255,7 +280,7 @@ class Conversations:
         if not changes:
             return
         changes = {chain: _with_pin(record, conversation.record(chain).pin) for chain, record in changes.items()}
-        conversation.records.update(changes)
+        self._grown(conversation, sum(conversation.take(chain, record) for chain, record in changes.items()))
         conversation.version += 1
         now = time.time()
         rows = [
@@ -277,7 +302,7 @@ class Conversations:
         """Drop what is in memory for a tenant, or for some of its sessions."""
         wanted = None if sessions is None else set(sessions)
         for key in [key for key in self._kept if key[0] == tenant and (wanted is None or key[1] in wanted)]:
-            del self._kept[key]
+            self._weight -= self._kept.pop(key).weight
 
     async def _loaded(self, tenant: str, session: str) -> Conversation:
         """Read from the store, once for all the requests that want it."""
@@ -294,7 +319,20 @@ class Conversations:
         return self._keep(conversation)
 
     def _keep(self, conversation: Conversation) -> Conversation:
-        self._kept[conversation.tenant, conversation.session] = conversation
-        while len(self._kept) > self._limit:
-            self._kept.popitem(last=False)
+        key = (conversation.tenant, conversation.session)
+        old = self._kept.pop(key, None)
+        self._kept[key] = conversation
+        self._weight += conversation.weight - (old.weight if old is not None else 0)
+        self._trim()
         return conversation
+
+    def _grown(self, conversation: Conversation, by: int) -> None:
+        if self.holds(conversation):
+            self._weight += by
+            self._trim()
+
+    def _trim(self) -> None:
+        """Forget the conversations longest unused; the newest stays, however heavy."""
+        while len(self._kept) > self._limit or (self._weight > KEPT_BYTES and len(self._kept) > 1):
+            _, gone = self._kept.popitem(last=False)
+            self._weight -= gone.weight

@@ -20,13 +20,13 @@ from gateway.shrink.skeleton import skeleton_arguments, skeleton_result
 from gateway.shrink.snip import snip
 from gateway.types import ChatMessage
 
-FORMS_BYTES = 64 * 1024 * 1024
+FORMS_BYTES = 32 * 1024 * 1024
 """Of forms kept."""
 UNCHANGED_WEIGHT = 400
 """Bytes that remembering "nothing to win here" costs, measured: a key of three, and its places in two maps."""
 FORM_WEIGHT = 1_200
 """Bytes that a form costs beside its JSON: the same, a message and its facts."""
-SPILLED_BYTES = 64 * 1024 * 1024
+SPILLED_BYTES = 32 * 1024 * 1024
 """Of messages within their budget, with the whole texts that were cut."""
 WORTH_IT = 0.97
 """Of a message's tokens: a form is used from here down. Estimates err, and a change that wins nothing is none."""

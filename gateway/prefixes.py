@@ -17,7 +17,7 @@ from gateway.conversation import Conversation, Cut, Pin
 from gateway.message import Message
 from gateway.turn import Item, Turn
 
-PREFIX_BYTES = 128 * 1024 * 1024
+PREFIX_BYTES = 64 * 1024 * 1024
 """Of what is kept, over all conversations."""
 ITEM_WEIGHT = 800
 """Bytes that a message costs beside its JSON: item, two messages, hashes and places in lists, measured."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from gateway.conversation import Level
@@ -21,11 +22,13 @@ LEAST_CHARS = 150
 """Shorter results are not worth a pointer."""
 LEAST_LINE = 8
 """Characters; a shorter line says nothing about where it came from."""
-GROUPS_KEPT = 1_000_000
-"""Hashes kept over all results: 60 bytes each, about."""
-CONVERSATIONS_KEPT = 500
-SEEN_MOST = 100_000
-"""Hashes of one conversation, 6 MB; past that its set is begun anew."""
+GROUPS_KEPT = 300_000
+"""Hashes kept over all results: 75 bytes each, about, so 22 MB."""
+SEEN_KEPT = 300_000
+"""Hashes in the sets of whole conversations, over all of them: 40 to 75 bytes each."""
+CONVERSATIONS_KEPT = 2_000
+SEEN_MOST = 50_000
+"""Hashes of one conversation; past that its set is begun anew."""
 INLINE_CHARS = 24_000
 """Text compared on the event loop, 1-2 ms; more goes to a thread."""
 LABEL_CHARS = 48
@@ -41,7 +44,8 @@ class Repeats:
 
     def __init__(self) -> None:
         self._groups: Recent[bytes, frozenset[int]] = Recent(GROUPS_KEPT)
-        self._seen: Recent[tuple[str, str], _Seen] = Recent(CONVERSATIONS_KEPT)
+        self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
+        self._seen_groups = 0
 
     async def shorter(self, turn: Turn, index: int, whole: Message) -> str | None:
         """The text of `turn.items[index]`, whole in `whole`, with what earlier results hold replaced by pointers."""
@@ -59,11 +63,13 @@ class Repeats:
         """The earlier results that stand whole and share lines with it: the few that share most, oldest first."""
         near = self._near(turn, index)
         seen = self._seen_of(turn)
+        size = len(seen.groups)
         for before in near:
             sent = turn.items[before].sent
             if sent.facts.identity not in seen.results:
                 seen.results.add(sent.facts.identity)
                 seen.groups |= self._groups_of(sent)
+        self._grown(len(seen.groups) - size)
         wanted = self._groups_of(whole)
         if wanted.isdisjoint(seen.groups):
             return []
@@ -90,10 +96,23 @@ class Repeats:
     def _seen_of(self, turn: Turn) -> _Seen:
         key = (turn.caller.tenant, turn.session)
         seen = self._seen.get(key)
-        if seen is None or len(seen.groups) > SEEN_MOST:
-            seen = _Seen()
-            self._seen.put(key, seen)
+        if seen is not None and len(seen.groups) > SEEN_MOST:
+            self._seen_groups -= len(seen.groups)
+            seen = None
+        if seen is None:
+            seen = self._seen[key] = _Seen()
+        self._seen.move_to_end(key)
         return seen
+
+    def _grown(self, groups: int) -> None:
+        """Forget the conversations longest unused, down to the limit; the newest stays."""
+        self._seen_groups += groups
+        while self._seen_groups > SEEN_KEPT and len(self._seen) > 1:
+            _, gone = self._seen.popitem(last=False)
+            self._seen_groups -= len(gone.groups)
+        while len(self._seen) > CONVERSATIONS_KEPT:
+            _, gone = self._seen.popitem(last=False)
+            self._seen_groups -= len(gone.groups)
 
     def _groups_of(self, message: Message) -> frozenset[int]:
         """Hashes of its groups of lines, line numbers at their beginning left out."""

@@ -200,3 +200,24 @@ def test_a_turn_was_missed_where_two_replies_are_new() -> None:
     assert not conversation.missed(chains[:5], [1, 3])
     assert not conversation.missed(chains[:3], [1])  # the same request again
     assert conversation.missed([chain(100 + n) for n in range(5)], [1, 3])  # an edited history
+
+
+async def test_heavy_conversations_are_forgotten_before_light_ones_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten conversations with a megabyte of decisions each, in room for four; the store has them all."""
+    monkeypatch.setattr("gateway.conversation.KEPT_BYTES", 4_500_000)
+    shared = Shared(tmp_path)
+    try:
+        kept = shared.one
+        for number in range(10):
+            conversation = await kept.get("t", f"s{number}", [chain(number)], [])
+            for part in range(10):
+                kept.decide(conversation, {chain(100 * number + part): Record(text="x" * 100_000)})
+        await shared.written()
+        held = [number for number in range(10) if ("t", f"s{number}") in kept._kept]
+        assert held == [6, 7, 8, 9]
+        again = await shared.two.get("t", "s0", [chain(0), chain(1)], [1])
+        assert again.record(chain(3)).text == "x" * 100_000
+    finally:
+        await shared.close()
