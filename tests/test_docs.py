@@ -116,5 +116,5 @@ def test_links_and_named_files_exist(path: Path) -> None:
 
 def test_the_index_names_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    pages = {path.name for path in (ROOT / "docs").iterdir()} - {"README.md"}
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert {name for name in pages if f"({name})" not in index} == set()
