@@ -19,8 +19,8 @@ from gateway.types import ChatMessage, Json
 K = TypeVar("K")
 V = TypeVar("V")
 
-FACTS_KEPT = 40_000
-"""Messages whose facts are kept: about 600 bytes each, 24 MB in all."""
+FACTS_KEPT = 20_000
+"""Messages whose facts are kept: about 700 bytes each, 14 MB in all."""
 
 
 class Recent(Generic[K, V]):
