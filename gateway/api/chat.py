@@ -202,7 +202,7 @@ class ChatEndpoint:
         counters.before.inc(turn.tokens_before)
         counters.after.inc(turn.tokens_after)
         services.metrics.request_tokens.observe(turn.tokens_after)
-        for stage, what in turn.actions.items():
+        for stage, what in turn.new_actions().items():
             if isinstance(what, int):
                 services.metrics.actions.labels(stage, "messages").inc(what)
             else:
