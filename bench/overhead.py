@@ -1,9 +1,10 @@
 """What the gateway costs: requests a second and delay, beside bare relays, over one upstream and one load.
 
-Direct, a bare aiohttp relay, a bare httpx relay, ours with every stage on and ours bypassed take turns, in rounds,
-in one run, so that what the machine does in the meantime falls on all alike; ratios are medians of each round's
-own ratio to the aiohttp relay. What stands in front of the upstream has processor 0 to itself, the load generator
-and the upstream share processor 1 (where there are two; `--no-pin` leaves it to the kernel).
+Direct, a bare aiohttp relay, a bare httpx relay, ours with every stage on (with and without memories to recall) and
+ours bypassed take turns, in rounds, in one run, so that what the machine does in the meantime falls on all alike;
+ratios are medians of each round's own ratio to the aiohttp relay. What stands in front of the upstream has processor 0
+to itself, the load generator and the upstream share processor 1 (where there are two; `--no-pin` leaves it to the
+kernel).
 
     python -m bench.overhead [--quick] [--json FILE]
 """
@@ -27,7 +28,9 @@ from bench.load import LOOK_EVERY
 from bench.processes import LoadGenerator, Pins, Running, start_gateway, start_relay, start_upstream, startup
 
 YARDSTICK = "aiohttp relay"
-TARGETS = ("direct", YARDSTICK, "httpx relay", "ours", "ours, bypassed")
+STRANGER = "ours, nothing remembered"
+"""Every stage on, for a caller of whom nothing has been told: recall has nothing to find."""
+TARGETS = ("direct", YARDSTICK, "httpx relay", "ours", STRANGER, "ours, bypassed")
 CONCURRENCIES = (1, 32)
 PERCENTILES = (50, 95, 99)
 FACTS = (
@@ -86,6 +89,11 @@ def tell_facts(url: str) -> None:
             pass
 
 
+def asked(target: str) -> dict[str, bool]:
+    """How the load differs for a target."""
+    return {"bypass": target.endswith("bypassed"), "stranger": target == STRANGER}
+
+
 def measure(
     load: LoadGenerator, addresses: dict[str, Running], scenarios: list[Scenario], rounds: int, seconds: float
 ) -> tuple[dict[Scenario, dict[str, Series]], dict[str, int]]:
@@ -94,12 +102,11 @@ def measure(
     actions: dict[str, int] = {}
     for scenario in scenarios:
         for target in TARGETS:
-            bypass = target.endswith("bypassed")
-            load.run(addresses[target].url, scenario, seconds / 2, bypass=bypass, at_least=2 * CONVERSATIONS)
+            load.run(addresses[target].url, scenario, seconds / 2, at_least=2 * CONVERSATIONS, **asked(target))
         for turn in range(rounds):
             order = TARGETS[turn % len(TARGETS) :] + TARGETS[: turn % len(TARGETS)]
             for target in order:
-                result = load.run(addresses[target].url, scenario, seconds, bypass=target.endswith("bypassed"))
+                result = load.run(addresses[target].url, scenario, seconds, **asked(target))
                 series[scenario][target].add(result)
                 if target == "ours":
                     for action, count in result["actions"].items():
@@ -200,7 +207,7 @@ def run_all(scratch: Path, pins: Pins, scenarios: list[Scenario], rounds: int, s
         ):
             tell_facts(ours.url)
             rss_before = ours.rss_mb()
-            addresses = dict(zip(TARGETS, (upstream, aiohttp_relay, httpx_relay, ours, ours), strict=True))
+            addresses = dict(zip(TARGETS, (upstream, aiohttp_relay, httpx_relay, ours, ours, ours), strict=True))
             series, actions = measure(load, addresses, scenarios, rounds, seconds)
             memory = {"start": rss_before, "end": ours.rss_mb(), "aiohttp relay": aiohttp_relay.rss_mb()}
         starts = [startup(upstream.url, scratch / f"start-{turn}", pins) for turn in range(3 if rounds == 1 else 5)]

@@ -178,7 +178,14 @@ class LoadGenerator:
         self.process.wait(15)
 
     def run(
-        self, url: str, load: LoadShape, seconds: float, *, bypass: bool = False, at_least: int = 0
+        self,
+        url: str,
+        load: LoadShape,
+        seconds: float,
+        *,
+        bypass: bool = False,
+        stranger: bool = False,
+        at_least: int = 0,
     ) -> dict[str, Any]:
         """One run; see `bench.load` for what comes back."""
         assert self.process.stdin is not None
@@ -190,7 +197,7 @@ class LoadGenerator:
             "concurrency": load.concurrency,
             "seconds": seconds,
             "at_least": at_least,
-            "headers": {"X-Gateway-Bypass": "all"} if bypass else {},
+            "headers": {"X-Gateway-Bypass": "all"} if bypass else {"X-Memory-User": "stranger"} if stranger else {},
         }
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
