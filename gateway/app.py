@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -37,9 +38,10 @@ from gateway.prefixes import Prefixes
 from gateway.services import Services
 from gateway.settings import Settings
 from gateway.store.open import open_store
+from gateway.store.protocol import Limits, Store
 from gateway.summarise import Summariser
 from gateway.tasks import Tasks
-from gateway.tenants import Gatekeeper
+from gateway.tenants import Caller, Gatekeeper, digest
 from gateway.tokens import fast
 from gateway.tokens.calibration import Calibration
 from gateway.tokens.precise import Precise
@@ -71,7 +73,8 @@ async def build(settings: Settings, *, multiprocess: bool = False) -> Services:
     """Build the parts. Must run inside the event loop that will serve."""
     metrics = Metrics(multiprocess=multiprocess)
     tasks = Tasks(lambda name: metrics.dropped_tasks.labels(name).inc())
-    store = await open_store(settings.data_dir, settings.database_url)
+    kept = Limits(max_spill_bytes=settings.spill.max_mb * 1024 * 1024)
+    store = await open_store(settings.data_dir, settings.database_url, kept)
     table = ModelTable()
     await asyncio.to_thread(table.load)
     router = Router(settings, table)
@@ -94,7 +97,7 @@ async def build(settings: Settings, *, multiprocess: bool = False) -> Services:
         store=store,
         tasks=tasks,
         metrics=metrics,
-        gatekeeper=Gatekeeper(settings.auth.keys),
+        gatekeeper=await _gatekeeper(settings, store),
         router=router,
         upstreams=upstreams,
         messages=messages,
@@ -107,6 +110,17 @@ async def build(settings: Settings, *, multiprocess: bool = False) -> Services:
         summariser=summariser,
         memory=MemoryService(settings, store, router, upstreams, metrics),
     )
+
+
+async def _gatekeeper(settings: Settings, store: Store) -> Gatekeeper:
+    """The keys, with what those that have a budget have spent this month already."""
+    gatekeeper = Gatekeeper(settings.auth.keys)
+    for entry in settings.auth.keys:
+        if entry.budget_usd is not None:
+            caller = Caller("", digest("key", entry.key.get_secret_value()), entry)
+            month = time.strftime("%Y-%m", time.gmtime())
+            gatekeeper.spent(caller, month, await store.get_spend(caller.key_hash, month))
+    return gatekeeper
 
 
 class FrontDoor:
