@@ -176,7 +176,6 @@ class Conversation:
     last_seen: float = 0.0
     """Wall clock of the request before this one, seconds; 0 for the first."""
     account: Account = field(default_factory=Account)
-    compacted_at: float = 0.0
     failed_at: float = 0.0
     """Monotonic time of the last summary that failed: no new one is tried for a while."""
     flights: dict[bytes, asyncio.Future[str | None]] = field(default_factory=dict)

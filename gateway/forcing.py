@@ -5,7 +5,6 @@ The last resort of compaction, and of whoever finds the request over its hard li
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -70,7 +69,6 @@ class Forcing:
         turn.rewrite(place.before)
         item = turn.items[place.at]
         turn.records[item.chain] = replace(turn.record(item), cut=cut)
-        turn.conversation.compacted_at = time.time()
         turn.actions[COMPACT] = how
         turn.proposal, turn.over, turn.compacted = None, False, True
         self.metrics.compactions.labels(how).inc()

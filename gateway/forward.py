@@ -19,7 +19,7 @@ from gateway.turn import Turn
 from gateway.upstream.decode import decoder_for
 from gateway.upstream.http import Headers, UpstreamReply
 from gateway.upstream.overflow import Overflow, context_overflow
-from gateway.upstream.reply import Reply, ReplyTee, first_event_error
+from gateway.upstream.reply import first_event_error
 from gateway.upstream.routes import Route
 from gateway.upstream.sse import EventSplitter
 from gateway.upstream.strip import UsageChunkFilter
@@ -121,17 +121,6 @@ class Answer:
                 found = find_usage(as_object(_json(line[5:])))
                 usage = read_usage(found) if found is not None else usage
         return usage
-
-    def parsed(self) -> Reply:
-        """What the reply said, read from the copy; as far as it came."""
-        decoder = decoder_for(self.encoding)
-        raw = b"".join(self._copy)
-        data = decoder.feed(raw) if decoder is not None else b""
-        if not self.is_stream:
-            return Reply.from_json(data)
-        tee = ReplyTee()
-        tee.feed(data)
-        return tee.finish()
 
     def close(self) -> None:
         """Let the upstream go; an unfinished reply is cancelled there."""

@@ -64,7 +64,7 @@ def build(services: Services) -> list[Stage]:
         offer,  # again, for what eviction has put into the spill
         Heal(s.forms, repeats, s.counting, forcing),  # pointers to what was shrunk; a last look at the limit
         offer,  # once more: that look may have put something into the spill
-        Inject(settings.injection, settings.memory, s.memory, s.messages, s.metrics),  # memory into the system message
+        Inject(settings.injection, s.memory, s.messages, s.metrics),  # memory into the system message
         Dialect(s.messages),  # what this upstream's chat template needs
     ]
 

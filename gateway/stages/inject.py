@@ -15,7 +15,7 @@ from gateway.conversation import Pin
 from gateway.memory.service import MemoryService, Recalled
 from gateway.message import Messages
 from gateway.metrics import Metrics
-from gateway.settings import InjectionSettings, MemorySettings
+from gateway.settings import InjectionSettings
 from gateway.turn import Turn
 
 BLOCK_SHARE = 0.25
@@ -33,13 +33,11 @@ class Inject:
     def __init__(
         self,
         settings: InjectionSettings,
-        memory_settings: MemorySettings,
         memory: MemoryService,
         messages: Messages,
         metrics: Metrics,
     ) -> None:
         self._settings = settings
-        self._memory_settings = memory_settings
         self._memory = memory
         self._messages = messages
         self._metrics = metrics
