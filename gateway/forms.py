@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from gateway.message import Message, Messages, Recent
 from gateway.settings import Settings
 from gateway.shrink.budget import cut_output
-from gateway.shrink.fold import fold
+from gateway.shrink.fold import fold, unfold_rows
+from gateway.shrink.linerows import FORM_END
 from gateway.shrink.parts import map_text
 from gateway.shrink.skeleton import skeleton_arguments, skeleton_result
 from gateway.shrink.snip import snip
@@ -32,8 +33,8 @@ WORTH_IT = 0.97
 """Of a message's tokens: a form is used from here down. Estimates err, and a change that wins nothing is none."""
 SHORTEST = 200
 """Characters; no text is cut to less."""
-LARGE = 64 * 1024
-"""Characters; a message over this is worked on in a thread."""
+LARGE = 8 * 1024
+"""Bytes; a message over this is worked on in a thread: folding takes a millisecond for so much."""
 SPILL_ID_CHARS = 32
 """128 bits of the text's SHA-256: content-addressed, and short enough to name in a prompt."""
 TOOL_NAME = "read_spilled_output"
@@ -65,6 +66,11 @@ class Forms:
         """Whether the form has been made before, and so costs nothing now."""
         return self._kept.get((form, message.facts.key, size)) is not None
 
+    @staticmethod
+    def in_rows(message: Message) -> bool:
+        """Whether lines of it may be folded to rows: it is longer than it looks."""
+        return FORM_END.encode() in message.raw
+
     def within_budget(self, message: Message, max_chars: int) -> Spilled:
         """Tier 1: the message cut to `max_chars` where it is over them, or over `spill.max_lines`."""
         key = (message.facts.key, max_chars)
@@ -80,7 +86,8 @@ class Forms:
         rule = self._settings.snip
 
         def cut(text: str) -> str:
-            return snip(text, max_chars=rule.max_chars, head=rule.head, tail=rule.tail, signal=rule.signal) or text
+            plain = unfold_rows(text)
+            return snip(plain, max_chars=rule.max_chars, head=rule.head, tail=rule.tail, signal=rule.signal) or text
 
         return self._form("snip", message, 0, lambda data: map_text(data, cut))
 
@@ -88,7 +95,7 @@ class Forms:
         """Tier 3, for a tool's result: one line."""
         call = hash((name, arguments))
         return self._form(
-            "result", message, call, lambda data: map_text(data, lambda text: skeleton_result(name, arguments, text))
+            "result", message, call, lambda data: map_text(data, functools.partial(_skeleton, name, arguments))
         )
 
     def skeleton_of_call(self, message: Message) -> Message:
@@ -124,11 +131,12 @@ class Forms:
         texts: list[tuple[str, str]] = []
 
         def cut(text: str) -> str:
-            name = spill_id(text)
-            short = cut_output(text, max_chars=max_chars, max_lines=max_lines, where=self.where(name))
+            plain = unfold_rows(text)
+            name = spill_id(plain)
+            short = cut_output(plain, max_chars=max_chars, max_lines=max_lines, where=self.where(name))
             if short is None or len(short) >= len(text):
                 return text
-            texts.append((name, text))
+            texts.append((name, plain))
             return short
 
         data = map_text(message.data, cut)
@@ -146,6 +154,10 @@ class Forms:
 def spill_id(text: str) -> str:
     """The id under which a text is kept in the spill."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:SPILL_ID_CHARS]
+
+
+def _skeleton(name: str, arguments: str, text: str) -> str:
+    return skeleton_result(name, arguments, unfold_rows(text))
 
 
 def _elided(data: ChatMessage) -> ChatMessage | None:

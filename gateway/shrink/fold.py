@@ -1,8 +1,8 @@
 """Tier 0: what a tool result can lose while a reader loses nothing.
 
 Escape sequences and overwritten progress go; a run of equal lines keeps the first and a count, a run that differs only
-in times, percentages, step counters or ids the first, a count and the last; JSON loses its white space and repeated
-keys. Every line that is not such a repeat stays as it was, indentation and all.
+in times, percentages, step counters or ids the first, a count and the last; lines that share a form become rows
+(`linerows`); JSON loses its white space and repeated keys. Every other line stays as it was, indentation and all.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import re
 
 from gateway.shrink.cost import shorter
 from gateway.shrink.jsonrows import fold_json, unfold_json
+from gateway.shrink.linerows import fold_rows, has_rows, unfold_rows
 from gateway.shrink.terminal import overwrite, strip_escapes
 
-__all__ = ["fold", "unfold_json"]
+__all__ = ["fold", "unfold_json", "unfold_rows"]
 
 _MAX_PASSES = 6  # each pass shortens the text; two settle anything but built cases
 _MIN_RUN = 3
@@ -46,12 +47,14 @@ def fold(text: str, *, quotable: bool = False) -> str:
         folded = fold_json(text.strip())
         if folded is not None:
             return folded if shorter(folded, text) else text
+    if has_rows(text):
+        return text
     for _ in range(_MAX_PASSES):
         before = text
         text = _clean(text) if quotable else _fold_lines(_clean(text))
         if text == before:
             break
-    return text
+    return text if quotable else fold_rows(text)
 
 
 def _clean(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from gateway.forms import LARGE, Forms, Spilled
-from gateway.message import Recent
+from gateway.message import Message, Recent
 from gateway.settings import SpillSettings
 from gateway.store.protocol import Store
 from gateway.tasks import Tasks
@@ -47,10 +47,7 @@ class Spill:
         count = 0
         for index in turn.fresh():
             item = turn.items[index]
-            facts = item.sent.facts
-            if item.own:
-                continue
-            if not facts.is_tool or not (facts.size > most or facts.lines > self._settings.max_lines):
+            if item.own or not item.sent.facts.is_tool or not self._may_be_over(item.sent, most):
                 continue
             cut = await self._cut(turn, index, most)
             if cut.message is not item.sent:
@@ -63,6 +60,11 @@ class Spill:
         """Characters that one tool result may have, for a window in tokens."""
         share = int(self._settings.max_share * window) * CHARS_PER_TOKEN
         return min(max(self._settings.max_chars, share), int(LARGEST_SHARE * window) * CHARS_PER_TOKEN)
+
+    def _may_be_over(self, message: Message, most: int) -> bool:
+        """Whether it is worth a closer look: the budget is of the text before its lines were folded to rows."""
+        facts = message.facts
+        return facts.size > most or facts.lines > self._settings.max_lines or self._forms.in_rows(message)
 
     async def _cut(self, turn: Turn, index: int, most: int) -> Spilled:
         message = turn.items[index].sent
