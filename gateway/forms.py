@@ -10,6 +10,7 @@ import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.message import Message, Messages, Recent
 from gateway.settings import Settings
@@ -161,23 +162,22 @@ def _skeleton(name: str, arguments: str, text: str) -> str:
 
 
 def _elided(data: ChatMessage) -> ChatMessage | None:
+    changed = dict(data)
     calls = data.get("tool_calls")
-    if not isinstance(calls, list):
-        return None
-    out, changed = [], False
-    for call in calls:
-        function = call.get("function") if isinstance(call, dict) else None
-        arguments = function.get("arguments") if isinstance(function, dict) else None
-        if (
-            isinstance(function, dict)
-            and isinstance(arguments, str)
-            and (short := skeleton_arguments(arguments)) != arguments
-        ):
-            out.append({**call, "function": {**function, "arguments": short}})
-            changed = True
-        else:
-            out.append(call)
-    return {**data, "tool_calls": out} if changed else None
+    if isinstance(calls, list):
+        changed["tool_calls"] = [_with_short_arguments(call, "function") for call in calls]
+    changed = _with_short_arguments(changed, "function_call")
+    return None if changed == data else changed
+
+
+def _with_short_arguments(holder: Any, key: str) -> Any:
+    """`holder` with the arguments of the function at `key` elided, or itself where there are none to elide."""
+    function = holder.get(key) if isinstance(holder, dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(arguments, str):
+        return holder
+    short = skeleton_arguments(arguments)
+    return holder if short == arguments else {**holder, key: {**function, "arguments": short}}
 
 
 def _replaced(data: ChatMessage, text: str) -> ChatMessage:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.body import as_object
 from gateway.conversation import Level
 from gateway.forms import Forms
-from gateway.message import Message
+from gateway.message import Message, functions_called
 from gateway.turn import Turn
 
 
@@ -26,7 +25,7 @@ def calls_by_result(turn: Turn) -> dict[int, tuple[int, str, str]]:
     for index, item in enumerate(turn.items):
         facts = item.original.facts
         if not facts.is_tool:
-            caller, calls = index, _calls(item.original) if facts.calls else {}
+            caller, calls = index, _calls(item.original) if item.original.calls_something else {}
         elif facts.reply_to in calls:
             found[index] = (caller, *calls[facts.reply_to])
     return found
@@ -34,11 +33,9 @@ def calls_by_result(turn: Turn) -> dict[int, tuple[int, str, str]]:
 
 def _calls(message: Message) -> dict[str, tuple[str, str]]:
     calls: dict[str, tuple[str, str]] = {}
-    for call in message.data.get("tool_calls") or ():
-        function = as_object(as_object(call).get("function"))
+    for name, function in functions_called(message.data):
         arguments = function.get("arguments")
-        name = str(function.get("name") or "")
-        calls[str(as_object(call).get("id") or "")] = (name, arguments if isinstance(arguments, str) else "")
+        calls[name] = (str(function.get("name") or ""), arguments if isinstance(arguments, str) else "")
     return calls
 
 
@@ -55,6 +52,6 @@ def at_level(forms: Forms, turn: Turn, index: int, level: Level) -> Message:
             return forms.skeleton_of_result(whole, *call_of(turn, index))
         if level is Level.SNIPPED:
             return forms.snipped(whole)
-    elif facts.calls and level is Level.SKELETON:
+    elif whole.calls_something and level is Level.SKELETON:
         return forms.skeleton_of_call(whole)
     return item.sent

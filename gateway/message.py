@@ -126,6 +126,11 @@ class Message:
         """All text of its content, parts joined by newlines."""
         return text_of(self.data)
 
+    @property
+    def calls_something(self) -> bool:
+        """Whether it calls tools, or a function in the old way (`function_call`)."""
+        return bool(self.facts.calls) or (self.facts.role == "assistant" and b'"function_call"' in self.raw)
+
 
 class Messages:
     """Makes messages, from bytes or from dicts, and remembers their facts."""
@@ -195,6 +200,15 @@ def text_of(data: ChatMessage) -> str:
         return ""
     texts = (part if isinstance(part, str) else as_object(part).get("text") for part in content)
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def functions_called(data: ChatMessage) -> list[tuple[str, ChatMessage]]:
+    """Id, and name with arguments, of each call; one in the old way (`function_call`) has an empty id."""
+    calls = data.get("tool_calls")
+    found = [as_object(call) for call in calls] if isinstance(calls, list) else []
+    functions = [(str(call.get("id") or ""), as_object(call.get("function"))) for call in found]
+    legacy = as_object(data.get("function_call"))
+    return [*functions, ("", legacy)] if legacy else functions
 
 
 def _has_image(data: ChatMessage) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.body import as_object
-from gateway.message import Message, text_of
+from gateway.message import Message, functions_called, text_of
 from gateway.tokens.fast import text_tokens
 
 
@@ -13,8 +12,7 @@ def written(message: Message) -> str:
     """One message: who speaks, what is said, which tools are called."""
     data = message.data
     lines = [text_of(data)] if text_of(data) else []
-    for call in data.get("tool_calls") or ():
-        function = as_object(as_object(call).get("function"))
+    for _, function in functions_called(data):
         lines.append(f"→ {function.get('name')}({function.get('arguments')})")
     if message.facts.has_image:
         lines.append("(an image)")

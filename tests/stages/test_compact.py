@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from gateway.summarise import Summariser
 from gateway.turn import Turn
-from tests.support.builders import check_pairs
+from tests.support.builders import check_pairs, user
 from tests.support.engine import Engine
 from tests.test_pipeline_properties import agent_session, turns
 
@@ -109,3 +110,22 @@ def test_a_client_that_leaves_ends_no_summary_that_others_wait_for(
         assert asked == 1
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_a_call_larger_than_the_window_has_its_arguments_elided(engine: Engine, legacy: bool) -> None:
+    arguments = json.dumps({"path": "src/a.py", "content": " ".join(f"word{n}" for n in range(2_000))})
+    function = {"name": "write_file", "arguments": arguments}
+    call: dict[str, Any] = {"function_call": function}
+    reply: dict[str, Any] = {"role": "function", "name": "write_file", "content": "done"}
+    if not legacy:
+        call = {"tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+        reply = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+    messages = [user("Write the file."), {"role": "assistant", "content": None, **call}, reply]
+    sent = engine.send(messages, window=WINDOW, key=next(keys))
+    assert sent.turn.tokens_after <= sent.turn.limits.hard
+    named = sent.messages[1]["function_call"] if legacy else sent.messages[1]["tool_calls"][0]["function"]
+    assert json.loads(named["arguments"])["path"] == "src/a.py"
+    assert len(named["arguments"]) < 100
+    assert sent.messages[0] == messages[0]
+    assert sent.messages[2] == reply
