@@ -61,11 +61,15 @@ class Account:
         """Book a side call: its prompt, the part of it that the upstream had cached, and what it wrote."""
         self.saved -= prompt - (1 - CACHED_PRICE) * cached + OUTPUT_PRICE * written
 
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing has been booked yet: a new conversation, or one from before this process."""
+        return self.length == 0
+
     def affords(self, cost: float) -> bool:
         """Whether so much can be staked."""
         return self.saved >= cost
 
     def imminent(self, turn: Turn, limit: int) -> bool:
         """Whether the conversation is about to cross a limit."""
-        grown = max(self.growth, float(turn.count() - self.after) if self.knows(turn) else 0.0)
-        return turn.count() + IMMINENT_TURNS * grown > limit
+        return turn.count() + IMMINENT_TURNS * self.growth > limit

@@ -25,6 +25,9 @@ from gateway.turn import Turn
 
 COMPACT = "compact"
 """The action under which a cut is told of, whoever made it."""
+LEAST_ROOM = 0.10
+"""Of the window: where all that can go is gone and less room than this is left, the next turns would rewrite everything
+each, and the agent would see nothing but its last step."""
 CUT_MARGIN = 0.9
 """Characters are cut, tokens are meant: a little more goes than the share alone would take."""
 LEAST_LEFT = 0.05
@@ -59,9 +62,10 @@ class Forcing:
             self._evict(turn, place)
         for level in (Level.SNIPPED, Level.SKELETON):
             if turn.count() <= turn.limits.hard:
-                return
+                break
             proposal.add(turn.standing(), level, turn.limits.hard)
             proposal.commit()
+        self._make_room(turn)
         self._cut_texts(turn)
 
     def remember(self, turn: Turn, place: Place, cut: Cut, how: str) -> None:
@@ -73,6 +77,14 @@ class Forcing:
         turn.proposal, turn.over, turn.compacted = None, False, True
         self.metrics.compactions.labels(how).inc()
 
+    def _make_room(self, turn: Turn) -> None:
+        """Cut the largest of the users' texts where it is what leaves no room for earlier rounds."""
+        if turn.count() <= turn.limits.hard - int(LEAST_ROOM * turn.limits.window):
+            return
+        texts = [index for index in self._texts(turn) if turn.items[index].original.facts.role == "user"]
+        if texts and turn.count() - turn.tokens_of(turn.items[texts[0]].sent) * turn.ratio <= turn.limits.low:
+            self._cut_text(turn, texts[0], turn.count() - turn.limits.low)
+
     def _cut_texts(self, turn: Turn) -> None:
         """The very last resort, where what has to stay word for word is larger than the window itself.
 
@@ -80,14 +92,19 @@ class Forcing:
         Where that is not enough, all go down to the least that is left of a text: so that a request which can't fit
         goes out in the same bytes when it comes again.
         """
-        texts = [i for i in turn.standing() if not turn.items[i].original.facts.is_instruction]
-        texts.sort(key=lambda i: -turn.tokens_of(turn.items[i].sent))
+        texts = self._texts(turn)
         for to_the_least in (False, True):
             for index in texts:
                 if turn.count() <= turn.limits.hard:
                     return
                 over = turn.count() if to_the_least else turn.count() - turn.limits.soft
                 self._cut_text(turn, index, over)
+
+    @staticmethod
+    def _texts(turn: Turn) -> list[int]:
+        """What may be cut, the largest first: all but instructions."""
+        texts = [i for i in turn.standing() if not turn.items[i].original.facts.is_instruction]
+        return sorted(texts, key=lambda i: -turn.tokens_of(turn.items[i].sent))
 
     def _cut_text(self, turn: Turn, index: int, over: int) -> None:
         """Cut `over` calibrated tokens out of one text; always out of the whole, so that cuts don't pile up."""

@@ -96,11 +96,11 @@ class Compact:
     async def _milder(self, turn: Turn, threshold: int) -> None:
         """What keeps more than force does: skeletons that are enough, a summary made ahead, a new one."""
         limits = turn.limits
+        if turn.count() > limits.hard or (turn.over and self._affords_ready(turn)):
+            self._use_ready(turn)
         if turn.proposal is not None and turn.count() > limits.hard and self._is_cheaper(turn, turn.proposal):
             turn.proposal.commit()
         elif self._able(turn.conversation):
-            if turn.count() > limits.hard or (turn.over and self._affords_ready(turn)):
-                self._use_ready(turn)
             if turn.count() > limits.hard and not turn.compacted:
                 await self._compact_now(turn)
             elif turn.count() > threshold:
@@ -149,10 +149,11 @@ class Compact:
             return
         turn.conversation.ready.clear()
         place = self._best(turn)
-        if place is None:
-            return
+        if place is None or self._left(turn, place) > turn.limits.soft:
+            return  # too little would go: by the time it is needed, another would be
         account = turn.conversation.account
-        if account.affords(self._stake(turn, place)) or account.imminent(turn, turn.limits.hard):
+        resumed = account.is_new  # it comes with a history: it has lasted, and will go on
+        if resumed or account.affords(self._stake(turn, place)) or account.imminent(turn, turn.limits.hard):
             self._flight(turn, place, ahead=True)
 
     def _stake(self, turn: Turn, place: Place) -> float:

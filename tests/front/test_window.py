@@ -13,7 +13,7 @@ from tests.conftest import Launch
 from tests.support.agent import Agent, chinese_text, source_text
 from tests.support.builders import assistant, check_pairs, system, tool, tool_call, user
 from tests.support.chat import auth, chat_body, fresh_key, send_chat
-from tests.support.chat_model import ChatModel
+from tests.support.chat_model import ChatModel, count_request, count_text
 from tests.support.gateway_process import GatewayProcess
 from tests.support.raw_http import fetch
 from tests.support.upstream import Upstream
@@ -83,6 +83,56 @@ def test_two_hundred_tool_turns(upstream: Upstream, small_window: GatewayProcess
         assert_asked_once_for_each_compaction(agent, 200)
     assert len(agent.messages) > 400
     assert model.side_calls, "sixty thousand tokens of code can't fit without a summary"
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_summary_made_ahead_is_not_waited_for(
+    upstream: Upstream, small_window: GatewayProcess, resumed: bool
+) -> None:
+    """Close under the limit, grown so or come so: a summary is made after the answer, and taken up when needed."""
+    model = ChatModel(window=WINDOW)
+    agent = Agent(small_window.port, model, [system(SYSTEM), user(TASK)])
+    state = random.Random(3)
+    with upstream.answering(model):
+        number = 0
+        while count_request({"messages": agent.messages}) < 0.85 * WINDOW:
+            if not resumed:
+                agent.send()
+                settled_side_calls(model)
+            agent.messages.append(assistant(source_text(state, 14)))
+            agent.messages.append(user(f"Now part {number}."))
+            number += 1
+        agent.send()
+        assert settled_side_calls(model) == 1
+        agent.messages.append(assistant(source_text(state, 60)))
+        agent.messages.append(user("Now the last part."))
+        assert "compact:ahead" in str(agent.send().header("X-Gateway-Actions"))
+        assert model.agent_turns[-1].prompt_tokens < 0.7 * WINDOW
+        settled_side_calls(model)
+        before_the_last = model.turns.index(model.agent_turns[-1])
+        assert [turn.summariser for turn in model.turns[: before_the_last + 1]].count(True) == 1
+
+
+def test_a_task_that_leaves_no_room_is_cut_once_for_many_rounds(
+    upstream: Upstream, small_window: GatewayProcess
+) -> None:
+    model = ChatModel(window=WINDOW)
+    source = source_text(random.Random(5), 1_000)
+    lines = next(n for n in range(1_000) if count_text("\n".join(source.split("\n")[:n])) > 0.86 * WINDOW)
+    task = "\n".join([TASK, *source.split("\n")[:lines]])
+    agent = Agent(small_window.port, model, [system(SYSTEM), user(task)])
+    state = random.Random(4)
+    with upstream.answering(model):
+        for number in range(6):
+            agent.messages.append(assistant(None, tool_call(f"call_{number}")))
+            agent.messages.append(tool(f"call_{number}", source_text(state, 12)))
+            agent.send()
+    assert_within_window(model)
+    tasks = [turn.request["messages"][1]["content"] for turn in model.agent_turns]
+    assert tasks[0] == task
+    assert len({text for text in tasks if text != task}) == 1
+    assert all(text.startswith(TASK) for text in tasks)
+    assert "call_2" in str(model.agent_turns[-1].request["messages"])
 
 
 def test_a_chat_without_tools(upstream: Upstream, small_window: GatewayProcess) -> None:
