@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 CONVERSATIONS_KEPT = 5_000
 """Conversations whose decisions stay in memory; the others are read from the store again."""
+GATHER_S = 0.005
+"""How long decisions wait for others to be written with: less than any model takes to answer."""
 KEPT_BYTES = 48 * 1024 * 1024
 """Of these decisions, over all conversations."""
 CONVERSATION_WEIGHT = 3_000
@@ -237,6 +239,9 @@ class Conversations:
         self._kept: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
         self._weight = 0
         self._loading: dict[tuple[str, str], asyncio.Task[Conversation]] = {}
+        self._due: dict[tuple[str, str], list[Decision]] = {}
+        """Decisions on their way to the store, by tenant and session."""
+        self._saving = False
 
     async def get(self, tenant: str, session: str, chains: Sequence[bytes], replies: Sequence[int]) -> Conversation:
         """The conversation, with all that was decided about this history, here or elsewhere.
@@ -287,7 +292,9 @@ class Conversations:
         ]
         if not rows:
             return
-        self._tasks.spawn("decisions", self._store.save_decisions(conversation.tenant, conversation.session, rows))
+        self._due.setdefault((conversation.tenant, conversation.session), []).extend(rows)
+        if not self._saving:
+            self._saving = self._tasks.spawn("decisions", self._save()) is not None
 
     def amend(self, conversation: Conversation, chain: bytes, **changes: object) -> None:
         """Change some fields of one record and keep it."""
@@ -302,6 +309,14 @@ class Conversations:
         wanted = None if sessions is None else set(sessions)
         for key in [key for key in self._kept if key[0] == tenant and (wanted is None or key[1] in wanted)]:
             self._weight -= self._kept.pop(key).weight
+        for key in [key for key in self._due if key[0] == tenant and (wanted is None or key[1] in wanted)]:
+            del self._due[key]
+
+    async def _save(self) -> None:
+        """Write what is due, together with what other requests decide within a moment: one commit for all of them."""
+        await asyncio.sleep(GATHER_S)
+        due, self._due, self._saving = self._due, {}, False
+        await self._store.save_decisions(due)
 
     async def _loaded(self, tenant: str, session: str) -> Conversation:
         """Read from the store, once for all the requests that want it."""

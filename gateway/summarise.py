@@ -43,6 +43,10 @@ PROMPT_RESERVE = 400
 """Tokens of our own instruction."""
 CHUNK_SHARE = 0.6
 """Of the summariser's window: the most that one chunk may fill."""
+TOKEN_CHARS_MOST = 40
+"""Characters of a summary looked at for each token it may have: a model that runs away must not hold the loop."""
+INLINE_BYTES = 16 * 1024
+"""Of messages written out on the event loop; more take longer than a millisecond, and go to a thread."""
 OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens")
 
 
@@ -110,7 +114,10 @@ class Summariser:
         window = self.router.window(route)
         most = max(SUMMARY_LEAST, int(CHUNK_SHARE * window) - PROMPT_RESERVE)
         told = [message for message in prefix if not message.facts.is_instruction]
-        chunks = pieces(told, self.settings.chunk_messages, most)
+        if sum(len(message.raw) for message in told) > INLINE_BYTES:
+            chunks = await asyncio.to_thread(pieces, told, self.settings.chunk_messages, most)
+        else:
+            chunks = pieces(told, self.settings.chunk_messages, most)
         if not chunks:
             raise SummaryFailed("nothing to summarise")
         each = max(SUMMARY_LEAST // 2, min(room, most // 4))
@@ -169,6 +176,7 @@ def summary_room(window: int) -> int:
 
 def trimmed(text: str, room: int) -> str:
     """The text, its last lines (or sentences) dropped where it is over `room` tokens."""
+    text = text[: room * TOKEN_CHARS_MOST]
     if text_tokens(text) <= room:
         return text
     kept: list[str] = []

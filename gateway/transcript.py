@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from gateway.message import Message, functions_called, text_of
 from gateway.tokens.fast import text_tokens
 
+GAP_TOKENS = 1
+"""Between two messages."""
+
 
 def written(message: Message) -> str:
     """One message: who speaks, what is said, which tools are called."""
@@ -27,15 +30,18 @@ def pieces(messages: Sequence[Message], chunk: int, most: int) -> list[str]:
     """
     out: list[str] = []
     for group in _chunks(messages, chunk):
-        text = ""
+        parts: list[str] = []
+        size = 0
         for message in group:
             for part in _split(written(message), most):
-                if text and text_tokens(text) + text_tokens(part) > most:
-                    out.append(text)
-                    text = ""
-                text = f"{text}\n\n{part}" if text else part
-        if text:
-            out.append(text)
+                tokens = text_tokens(part) + GAP_TOKENS
+                if parts and size + tokens > most:
+                    out.append("\n\n".join(parts))
+                    parts, size = [], 0
+                parts.append(part)
+                size += tokens
+        if parts:
+            out.append("\n\n".join(parts))
     return out
 
 

@@ -118,6 +118,7 @@ class SlashCommands:
         report = (
             await s.memory.extract(told, turn=turn, with_model=True) if told and s.settings.memory.enabled else None
         )
+        s.conversations.forget(tenant, [session])
         await s.store.set_working(tenant, session, None)
         gone = await self._drop_notes(tenant, session)
         blank = [
@@ -125,7 +126,7 @@ class SlashCommands:
             for decision in await s.store.load_decisions(tenant, session)
             if decision.kind == KIND
         ]
-        await s.store.save_decisions(tenant, session, blank)
+        await s.store.save_decisions({(tenant, session): blank})
         s.conversations.forget(tenant, [session])
         s.prefixes.forget(tenant)
         kept = "" if report is None else f" New facts kept: {len(report.kept)}."

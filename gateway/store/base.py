@@ -34,6 +34,8 @@ ALL_SCOPES = ("long", "session", "project")
 CHANGES_KEPT = 10_000
 """Tenants of which it is remembered that they changed; a forgotten one counts as unchanged, and caches age anyway."""
 GLANCE_ROWS = 50
+GLANCE_DOCS = 300
+"""Entries that are searched on the event loop where the database is at hand: going to a thread costs more."""
 PRUNE_AFTER = 0.01
 """Of `max_decisions` written: then the tenant at hand is pruned. Looking on each write would cost more than that."""
 EXPORT_PAGE = 500
@@ -46,6 +48,9 @@ SPILL_LEVEL = 3
 
 class SqlStore(ABC):
     """Everything but the connection."""
+
+    glances = False
+    """Whether a small read may be done on the event loop itself."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -152,7 +157,7 @@ class SqlStore(ABC):
     async def by_key(self, tenant: str, key: str) -> MemoryEntry | None:
         if not key:
             return None
-        return await self._read(lambda db: memory_ops.by_key(db, storable(tenant), storable(key)))
+        return await self._glance(lambda db: memory_ops.by_key(db, storable(tenant), storable(key)))
 
     async def supersede(self, tenant: str, old_id: str, new_entry: MemoryEntry) -> bool:
         (prepared,) = await self._prepare([new_entry])
@@ -176,9 +181,13 @@ class SqlStore(ABC):
         session: str | None = None,
     ) -> builtins.list[Candidate]:
         weights = terms if isinstance(terms, Mapping) else dict.fromkeys(terms, 1.0)
-        return await self._read(
-            lambda db: search_ops.candidates(db, storable(tenant), weights, limit, scopes, project, session)
-        )
+
+        asked = (storable(tenant), weights, limit, scopes, project, session)
+        if self.glances:
+            found = await self._glance(lambda db: search_ops.candidates(db, *asked, GLANCE_DOCS))
+            if found is not None:
+                return found
+        return await self._read(lambda db: search_ops.candidates(db, *asked)) or []
 
     async def containing(
         self, tenant: str, text: str, limit: int, scopes: Sequence[str] = ALL_SCOPES
@@ -220,18 +229,19 @@ class SqlStore(ABC):
     async def load_decisions(self, tenant: str, session: str) -> builtins.list[Decision]:
         return await self._read(lambda db: state_ops.load_decisions(db, storable(tenant), storable(session)))
 
-    async def save_decisions(self, tenant: str, session: str, decisions: Sequence[Decision]) -> None:
-        if not decisions:
+    async def save_decisions(self, decisions: Mapping[tuple[str, str], Sequence[Decision]]) -> None:
+        rows = [
+            (storable(tenant), storable(session), decision)
+            for (tenant, session), made in decisions.items()
+            for decision in made
+        ]
+        if not rows:
             return
         now = time.time()
-        self._unpruned += len(decisions)
+        self._unpruned += len(rows)
         prune = self._unpruned > self.limits.max_decisions * PRUNE_AFTER
         self._unpruned = 0 if prune else self._unpruned
-        await self._write(
-            lambda db: state_ops.save_decisions(
-                db, storable(tenant), storable(session), decisions, now, self.limits if prune else None
-            )
-        )
+        await self._write(lambda db: state_ops.save_decisions(db, rows, now, self.limits if prune else None))
 
     async def find_decisions(self, tenant: str, chains: Sequence[bytes]) -> builtins.list[Decision]:
         return await self._read(lambda db: state_ops.find_decisions(db, storable(tenant), chains))

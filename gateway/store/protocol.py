@@ -255,8 +255,8 @@ class Store(Protocol):
         """All decisions of a session, oldest first."""
         ...
 
-    async def save_decisions(self, tenant: str, session: str, decisions: Sequence[Decision]) -> None:
-        """Write or replace by (session, chain, kind); prunes by the limits' age and count."""
+    async def save_decisions(self, decisions: Mapping[tuple[str, str], Sequence[Decision]]) -> None:
+        """Write or replace, by tenant and session; now and then prunes these tenants' by the limits' age and count."""
         ...
 
     async def find_decisions(self, tenant: str, chains: Sequence[bytes]) -> builtins.list[Decision]:

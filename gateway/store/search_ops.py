@@ -61,13 +61,16 @@ def candidates(
     scopes: Sequence[str],
     project: str | None,
     session: str | None,
-) -> list[Candidate]:
-    """See `Store.candidates`."""
+    most: int | None = None,
+) -> list[Candidate] | None:
+    """See `Store.candidates`. None, with hardly anything read, where there are more than `most` entries to search."""
     heaviest = sorted(terms.items(), key=lambda item: -item[1])[:MAX_QUERY_TERMS]
     weights = {term_id(term): weight for term, weight in heaviest if weight > 0}
     spaces = _spaces(db, tenant, scopes)
     if not weights or not spaces or limit < 1:
         return []
+    if most is not None and sum(space.slots for space in spaces) > most:
+        return None
     frequencies = _frequencies(db, spaces, weights)
     docs = sum(space.docs for space in spaces)
     rarity = {term: idf(docs, sum(by_space[term] for by_space in frequencies.values())) for term in weights}

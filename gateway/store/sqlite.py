@@ -83,6 +83,8 @@ class _Write:
 class SqliteStore(SqlStore):
     """`Store` in one file. Opening makes or migrates it; raises Unavailable where that can't be done."""
 
+    glances = True
+
     def __init__(self, path: Path, limits: Limits | None = None) -> None:
         super().__init__(limits)
         self.path = path
@@ -161,13 +163,17 @@ class SqliteStore(SqlStore):
                 connection.execute("PRAGMA query_only=ON")
                 self._loop_db = _SqliteDb(connection)
                 self._connections.append(connection)
-            return op(self._loop_db)
+            return self._in_snapshot(self._loop_db, op)
         except sqlite3.OperationalError:
             return await self._read(op)
 
     def _read_now(self, op: Operation[T]) -> T:
-        db: _SqliteDb = self._local.db
-        db.connection.execute("BEGIN")  # one snapshot for all the operation's statements
+        return self._in_snapshot(self._local.db, op)
+
+    @staticmethod
+    def _in_snapshot(db: _SqliteDb, op: Operation[T]) -> T:
+        """One snapshot for all the operation's statements."""
+        db.connection.execute("BEGIN")
         try:
             return op(db)
         finally:

@@ -19,18 +19,20 @@ def load_decisions(db: Db, tenant: str, session: str) -> list[Decision]:
     return [Decision(bytes(c), kind, bytes(payload), created) for c, kind, payload, created in rows]
 
 
-def save_decisions(
-    db: Db, tenant: str, session: str, decisions: Sequence[Decision], now: float, limits: Limits | None
-) -> None:
-    """Write or replace; where `limits` are given prune the tenant's by age and number."""
+def save_decisions(db: Db, rows: Sequence[tuple[str, str, Decision]], now: float, limits: Limits | None) -> None:
+    """Write or replace, each with its tenant and session; where `limits` are given prune these tenants'."""
     db.many(
         f"INSERT INTO decisions (tenant, session, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?) "  # noqa: S608
         "ON CONFLICT (tenant, session, chain, kind) "
         "DO UPDATE SET payload = excluded.payload, created = excluded.created",
-        [(tenant, session, d.chain, d.kind, d.payload, d.created or now) for d in decisions],
+        [(tenant, session, d.chain, d.kind, d.payload, d.created or now) for tenant, session, d in rows],
     )
-    if limits is None:
-        return
+    if limits is not None:
+        for tenant in sorted({tenant for tenant, _, _ in rows}):
+            _prune_decisions(db, tenant, now, limits)
+
+
+def _prune_decisions(db: Db, tenant: str, now: float, limits: Limits) -> None:
     db.run("DELETE FROM decisions WHERE tenant = ? AND created < ?", (tenant, now - limits.max_decision_age_s))
     row = one(
         db,

@@ -56,6 +56,13 @@ def settled_side_calls(model: ChatModel) -> int:
     return seen
 
 
+def wait_for_side_call(model: ChatModel) -> None:
+    """Until the first one has come: it begins once the turn has been answered."""
+    until = time.monotonic() + 30
+    while not model.side_calls and time.monotonic() < until:
+        time.sleep(0.05)
+
+
 def assert_asked_once_for_each_compaction(agent: Agent, turns: int) -> None:
     """The summariser is asked seldom, never the same thing twice, and not at all for a history already summarised."""
     model = agent.model
@@ -103,6 +110,7 @@ def test_a_summary_made_ahead_is_not_waited_for(
             agent.messages.append(user(f"Now part {number}."))
             number += 1
         agent.send()
+        wait_for_side_call(model)
         assert settled_side_calls(model) == 1
         agent.messages.append(assistant(source_text(state, 60)))
         agent.messages.append(user("Now the last part."))

@@ -16,7 +16,7 @@ CHAINS = [bytes([i]) * 16 for i in range(4)]
 
 async def test_decisions_come_back_in_order(store: Store) -> None:
     made = [Decision(CHAINS[0], "snip", b"\x00\xff", 1e9 * 2), Decision(CHAINS[1], "summary", b"", 1e9 * 2 + 1)]
-    await store.save_decisions("t1", "s1", made)
+    await store.save_decisions({("t1", "s1"): made})
     assert await store.load_decisions("t1", "s1") == made
     assert await store.load_decisions("t1", "s2") == []
     assert await store.load_decisions("t2", "s1") == []
@@ -24,19 +24,18 @@ async def test_decisions_come_back_in_order(store: Store) -> None:
 
 async def test_a_decision_is_found_from_another_session_newest_first(store: Store) -> None:
     now = time.time()
-    await store.save_decisions(
-        "t1", "s1", [Decision(CHAINS[0], "k", b"old", now - 5), Decision(CHAINS[1], "k", b"b", now)]
-    )
-    await store.save_decisions("t1", "s2", [Decision(CHAINS[0], "k", b"new", now)])
-    await store.save_decisions("t2", "s1", [Decision(CHAINS[0], "k", b"foreign", now + 5)])
+    made = [Decision(CHAINS[0], "k", b"old", now - 5), Decision(CHAINS[1], "k", b"b", now)]
+    await store.save_decisions({("t1", "s1"): made})
+    await store.save_decisions({("t1", "s2"): [Decision(CHAINS[0], "k", b"new", now)]})
+    await store.save_decisions({("t2", "s1"): [Decision(CHAINS[0], "k", b"foreign", now + 5)]})
     found = {(d.chain, d.payload) for d in await store.find_decisions("t1", [CHAINS[0], CHAINS[1], CHAINS[2]])}
     assert found == {(CHAINS[0], b"new"), (CHAINS[1], b"b")}
     assert await store.find_decisions("t1", []) == []
 
 
 async def test_a_decision_is_replaced_and_dated(store: Store) -> None:
-    await store.save_decisions("t1", "s1", [Decision(CHAINS[0], "k", b"one")])
-    await store.save_decisions("t1", "s1", [Decision(CHAINS[0], "k", b"two")])
+    await store.save_decisions({("t1", "s1"): [Decision(CHAINS[0], "k", b"one")]})
+    await store.save_decisions({("t1", "s1"): [Decision(CHAINS[0], "k", b"two")]})
     (decision,) = await store.load_decisions("t1", "s1")
     assert decision.payload == b"two"
     assert abs(decision.created - time.time()) < 60
@@ -45,15 +44,15 @@ async def test_a_decision_is_replaced_and_dated(store: Store) -> None:
 async def test_decisions_are_pruned_by_age_and_number(store: Store) -> None:
     store.limits = dataclasses.replace(store.limits, max_decisions=2, max_decision_age_s=1_000.0)
     now = time.time()
-    await store.save_decisions("t2", "s", [Decision(CHAINS[0], "k", b"", now - 2_000)])
-    await store.save_decisions("t1", "s", [Decision(c, "k", b"", now - 10 + i) for i, c in enumerate(CHAINS)])
+    await store.save_decisions({("t2", "s"): [Decision(CHAINS[0], "k", b"", now - 2_000)]})
+    await store.save_decisions({("t1", "s"): [Decision(c, "k", b"", now - 10 + i) for i, c in enumerate(CHAINS)]})
     assert [d.chain for d in await store.load_decisions("t1", "s")] == CHAINS[2:]
     assert await store.load_decisions("t2", "s") == []
 
 
 async def test_more_chains_than_one_statement_holds(store: Store) -> None:
     chains = [i.to_bytes(16, "big") for i in range(1_300)]
-    await store.save_decisions("t1", "s", [Decision(c, "k", b"x") for c in chains])
+    await store.save_decisions({("t1", "s"): [Decision(c, "k", b"x") for c in chains]})
     assert len(await store.find_decisions("t1", chains)) == 1_300
 
 
@@ -170,7 +169,7 @@ async def test_erasing_takes_everything_of_one_tenant_only(store: Store) -> None
             [entry("zebra words", id="x", tenant=tenant), entry("zebra", id="y", tenant=tenant, scope="session")]
         )
         await store.put_vectors(tenant, "m", {"x": b"\x00\x3c"})
-        await store.save_decisions(tenant, "s", [Decision(CHAINS[0], "k", b"")])
+        await store.save_decisions({(tenant, "s"): [Decision(CHAINS[0], "k", b"")]})
         await store.touch_session(tenant, "s")
         await store.set_working(tenant, "s", b"w")
         await store.put_spill(tenant, "a" * 64, "text")
