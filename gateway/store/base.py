@@ -192,7 +192,12 @@ class SqlStore(ABC):
     async def containing(
         self, tenant: str, text: str, limit: int, scopes: Sequence[str] = ALL_SCOPES
     ) -> builtins.list[Candidate]:
-        return await self._read(lambda db: search_ops.containing(db, storable(tenant), storable(text), limit, scopes))
+        asked = (storable(tenant), storable(text), limit, scopes)
+        if self.glances:
+            found = await self._glance(lambda db: search_ops.containing(db, *asked, GLANCE_DOCS))
+            if found is not None:
+                return found
+        return await self._read(lambda db: search_ops.containing(db, *asked)) or []
 
     async def export(self, tenant: str) -> AsyncIterator[MemoryEntry]:
         cursor: str | None = None

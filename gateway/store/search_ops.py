@@ -208,10 +208,14 @@ def _with_entries(db: Db, found: Sequence[_Found], ceiling: float) -> list[Candi
     ]
 
 
-def containing(db: Db, tenant: str, text: str, limit: int, scopes: Sequence[str]) -> list[Candidate]:
-    """For what the index can't find, such as a part of a word."""
+def containing(
+    db: Db, tenant: str, text: str, limit: int, scopes: Sequence[str], most: int | None = None
+) -> list[Candidate] | None:
+    """For what the index can't find, such as a part of a word. None as in `candidates`."""
     if not text or not scopes:
         return []
+    if most is not None and sum(space.slots for space in _spaces(db, tenant, scopes)) > most:
+        return None
     pattern = "%" + text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     rows = db.rows(
         f"SELECT * FROM (SELECT {COLUMNS} FROM entries WHERE tenant = ? AND live = 1 "  # noqa: S608
