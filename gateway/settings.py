@@ -158,6 +158,8 @@ class UpstreamSettings(Part):
     def _has_an_address(self) -> Self:
         if self.base_url is None and self.provider is None:
             raise impossible("needs a base_url, or a provider that litellm knows the address of")
+        if self.api_key is not None and not self.api_key.get_secret_value().strip().isprintable():
+            raise impossible("the key has a line break or another control character in it", "api_key")
         return self
 
 

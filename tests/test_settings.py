@@ -106,6 +106,12 @@ def test_an_upstream_needs_an_address_or_a_provider() -> None:
         UpstreamSettings(name="a")
 
 
+def test_a_key_that_would_break_the_request_is_refused() -> None:
+    with pytest.raises(ValidationError, match="control character"):
+        UpstreamSettings.model_validate({"name": "a", "base_url": "http://h", "api_key": "sk-one\r\nx-b: two"})
+    assert UpstreamSettings.model_validate({"name": "a", "base_url": "http://h", "api_key": "sk-one\n"})
+
+
 @pytest.mark.parametrize("headers", [{"x-a": "one\r\nx-b: two"}, {"x a": "one"}, {"": "one"}, {"x:y": "one"}])
 def test_headers_that_would_break_the_request_are_refused(headers: dict[str, str]) -> None:
     with pytest.raises(ValidationError):
