@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
+from collections.abc import MutableMapping
 from typing import Any
 
 import orjson
 import structlog
 
 
-def _dumps(value: Any, **_: Any) -> bytes:
-    return orjson.dumps(value, default=str)
+def _line(_: Any, method: str, event: MutableMapping[str, Any]) -> bytes:
+    """One log line. In one step, since each request writes one: structlog's own three take several times as long."""
+    now = time.time()
+    second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+    event["level"] = method
+    event["timestamp"] = f"{second}.{int(now % 1 * 1e6):06}Z"
+    return orjson.dumps(event, default=str)
 
 
 def configure(level: int = logging.INFO) -> None:
     """Set up structlog, and the standard library's loggers of our dependencies at WARNING, in the same form."""
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(serializer=_dumps),
-        ],
+        processors=[_line],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.BytesLoggerFactory(file=sys.stderr.buffer),
         cache_logger_on_first_use=True,

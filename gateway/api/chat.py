@@ -132,21 +132,25 @@ class ChatEndpoint:
         """The upstream's answer; a stream's client gets a comment now and then while it waits for our own work."""
         if not turn.stream:
             return await self._prepare(turn)
-        pipeline = asyncio.ensure_future(self._pipeline.run(turn))
+        loop = asyncio.get_running_loop()
+        pings: list[asyncio.Task[None]] = []
+        timer = loop.call_later(PING_EVERY_S, lambda: pings.append(loop.create_task(self._ping(exchange, turn))))
         try:
-            while not pipeline.done():
-                done, _ = await asyncio.wait({pipeline}, timeout=PING_EVERY_S)
-                if not done:
-                    await self._ping(exchange, turn)
-            return await self._forwarder.forward(turn, pipeline.result())
+            body = await self._pipeline.run(turn)
         finally:
-            pipeline.cancel()
+            timer.cancel()
+            if pings:
+                pings[0].cancel()
+                await asyncio.gather(*pings, return_exceptions=True)
+        return await self._forwarder.forward(turn, body)
 
     async def _ping(self, exchange: Exchange, turn: Turn) -> None:
         if not exchange.started:
             exchange.started, exchange.status = True, 200
             await send_start(exchange.send, 200, [(b"content-type", b"text/event-stream"), *own_headers(turn)])
-        await send_chunk(exchange.send, PING)
+        while True:
+            await send_chunk(exchange.send, PING)
+            await asyncio.sleep(PING_EVERY_S)
 
     async def _relay(self, exchange: Exchange, turn: Turn, answer: Answer) -> None:
         exchange.phase = "streaming"
