@@ -8,7 +8,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.builders import user
-from tests.support.chat import auth, chat_body, fresh_key
+from tests.support.chat import auth, chat_body, eventually, fresh_key
 from tests.support.gateway_process import GatewayProcess, default_config
 from tests.support.raw_http import fetch
 from tests.support.upstream import Upstream
@@ -27,6 +27,8 @@ def test_both_workers_count_and_remember(upstream: Upstream, tmp_path: Path) -> 
             fetch(gateway.port, "POST", CHAT, chat_body([user("I prefer tabs for indentation.")]), auth(key)).status
             == 200
         )
+        kept = "/v1/memory/preferences"
+        assert eventually(lambda: b"tabs" in fetch(gateway.port, "GET", kept, b"", auth(key)).body)
         time.sleep(SEEN_ELSEWHERE_S)
         found = 0
         for number in range(REQUESTS):
