@@ -26,7 +26,8 @@ PLACE = 1
 HIT = re.compile(
     r"e(?:rr(?:or|no\b|[!:])|x(?:ception|it(?:ed|ing|s)?\b|pected|ceeded)|victed|rreur)"
     r"|t(?:ime(?:d out|-?out)|raceback \(|erminated|oo (?:many|large|long|few))|a(?:bort|ssert)"
-    r"|no(?:t (?:found|ok\b|allowed|permitted|supported|ready|valid)| such| space| mat(?:ching|ch)| module|n-?zero)"
+    r"|no(?:tfound|t (?:found|ok\b|allowed|permitted|supported|ready|valid)| such| space| mat(?:ching|ch)"
+    r"| module|n-?zero)"
     r"|i(?:n(?:compatible|valid)|llegal|magepull)|o(?:ut of|om|verflow)"
     r"|s(?:eg(?:mentation fault|fault)|ig(?:segv|abrt|kill|bus|ill|fpe|trap|term)|evere|tack trace|anitizer: )"
     r"|re(?:fused|jected|set by peer|turned|ceived:)"
@@ -35,8 +36,9 @@ HIT = re.compile(
     r"|d(?:e(?:nied|adlock|clared|precat)|oes not|id not|ata race)|f(?:a(?:il|tal|llo)|orbidden|ehler)"
     r"|un(?:able to|defined|handled|caught|resolved|known|reachable|authorized|recogni[sz]ed|healthy|satisfied|bound"
     r"|available|stable|met)|panic|m(?:issing|ismatch|alformed)|warn|kill|halted|lost connection|bug: "
-    r"|leak|ba(?:ck-?off|d gateway)|violat"
-    r"|\*\*\*|\n(?:@@ |e {2,}|[ef]\d{4} \d\d:|not ok\b)|\.[a-z]{1,5}:\d+(?::\d+)?: | 5\d\d[ ,\"\n]|\"5\d\d[ ,\"\n]"
+    r"|leak|ba(?:ck-?off|d gateway)|violat|got: |actual: |rspec \./"
+    r"|\*\*\*|\n(?:@@ |e {2,}|[ef]\d{4} \d\d:|not ok\b| *file \"[^\"\n]+\", line \d)|\[e\](?=\n|$)"
+    r"|\.[a-z]{1,5}:\d+(?::\d+)?: | 5\d\d[ ,\"\n]|\"5\d\d[ ,\"\n]"
 )
 FOREIGN_HIT = re.compile(
     r"✗|✖|✘|❌|⨯|●|×|错误|錯誤|失败|失敗|异常|異常|致命|崩溃|崩潰|超时|超時|警告|拒绝|無法|无法|不存在|未找到|找不到|中断|终止|报错"
@@ -51,7 +53,8 @@ _CODE_SUFFIX = re.compile(
 _NAME_AFTER = re.compile(
     r"(?:s|ed|ing|ure|ures)?[ _-](?:handl\w+|rates?|count\w*|pages?|boundar\w+|report\w*|recover\w*|budgets?|threshold"
     r"|tolerance|fast\b|over\b|safe\b|class\w*|logg\w+|logs?\b|policy|limits?\b|settings?|options?|level|prone|format"
-    r"|codes?\b(?!\W{0,3}-?[1-9])|types?\b|annotations?|hooks?|callbacks?|middleware|pages?|docs?\b|strategy|only\b)"
+    r"|codes?\b(?!\W{0,12}-?[1-9])|types?\b|annotations?|hooks?|callbacks?|middleware|pages?|docs?\b|strategy|only\b)"
+    r"|(?:handl(?:er|ing)|boundary|reporter|logger|page|tests?\b|spec\b)"  # as a part of the same word
 )
 _NONE_AFTER = re.compile(
     r"(?:s|ed|ing|ure|ures)?(?:\(s\))?[\"']?(?: count)?\s*(?:[:=]|\bis\b|\bwas\b)\s*[\"']?"
@@ -130,7 +133,7 @@ def weigh(word: str, before: str, after: str, capital: bool) -> int:
         return _weigh_sign(word, before, after)
     if first > "\x7f" or word in _FOREIGN:
         return _weigh_foreign(word, before, after)
-    if word == "err!":
+    if word == "err!" or (word == "rspec ./" and not before):
         return VERDICT
     if _is_name(before, after, capital):
         return 0
@@ -144,8 +147,10 @@ def _weigh_sign(word: str, before: str, after: str) -> int:
         return VERDICT
     if word[0] == "e":  # a glog line: E0411 12:00
         return ERROR
-    if word == "@@ ":
+    if word == "@@ " or '", line ' in word:
         return PLACE
+    if word == "[e]":  # Flutter's mark of a failed test, after how many have passed and failed
+        return VERDICT if re.search(r"\+\d+ (?:~\d+ )?-\d+: ", before) else 0
     if word == "***":
         return VERDICT if re.search(r"error|stop|fail|fatal", after) else 0
     if word[0] == ".":
@@ -232,6 +237,10 @@ def _weigh_word(word: str, before: str, after: str, capital: bool) -> int:
         return 0
     if word == "unexpected":
         return VERDICT if capital else TROUBLE
+    if word in ("got: ", "actual: "):
+        return TROUBLE if not before.strip() else 0
+    if word == "notfound":
+        return ERROR if _CLASS_AFTER.match(after) or after.startswith("error") else TROUBLE
     if word == "expected":
         return TROUBLE if _CONTRAST_AFTER.match(after) else 0
     if word == "called `":

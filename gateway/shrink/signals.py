@@ -65,6 +65,15 @@ _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{7,64}\b|\d+")
 _PATHS = re.compile(r"(?<![\w.@+~-])(?:[A-Za-z]:|[.~])?[\\/]?(?:[\w.@+~-]+[\\/])+[\w.@+~?&=-]*")
 
 
+_NUMBERED = re.compile(r"\n {0,6}\d{1,4}\) \S")
+_TITLE = re.compile(r" {0,6}\d{1,4}\) \S")
+_TITLE_ABOVE = 4  # lines between a failure's title and what went wrong, at most
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 class Signal(NamedTuple):
     """One line that matters: its index, how much (1 to 5), and what it has in common with its repeats."""
 
@@ -109,7 +118,25 @@ def signal_lines(lines: Sequence[str]) -> list[Signal]:
             verdict = judged[likeness] = (_heard(line, strength), kind_key(line))
         if verdict[0]:
             signals.append(Signal(index, *verdict))
-    return signals
+    return _with_titles(lines, signals) if _NUMBERED.search(text) else signals
+
+
+def _with_titles(lines: Sequence[str], signals: list[Signal]) -> list[Signal]:
+    """The signals with the numbered titles right above some of them: which test failed (mocha, rspec, phpunit …)."""
+    known = {signal.index: signal for signal in signals}
+    for signal in signals:
+        if signal.strength < TROUBLE:
+            continue
+        depth = _indent(lines[signal.index])
+        for index in range(signal.index - 1, max(-1, signal.index - 1 - _TITLE_ABOVE), -1):
+            if _TITLE.match(lines[index]):
+                above = _indent(lines[index])
+                if above < depth or (above == depth and index == signal.index - 1):
+                    known[index] = Signal(index, VERDICT, kind_key(lines[index]))
+                break
+            if index in known:
+                break
+    return [known[index] for index in sorted(known)]
 
 
 def _strongest(words: re.Pattern[str], text: str, lowered: str, starts: list[int]) -> dict[int, int]:

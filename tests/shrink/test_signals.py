@@ -46,10 +46,35 @@ def test_noise_is_quiet(name: str) -> None:
         ("SyntaxError: invalid syntax", VERDICT),
         ("warning: unused variable: `x`", WARNING),
         ("@@ -1,7 +1,7 @@", PLACE),
+        ('  File "/app/shop/orders.py", line 12, in total', PLACE),
+        ("00:12 +41 -1: test/order_test.dart: totals [E]", VERDICT),
+        ("rspec ./spec/models/order_spec.rb:14 # Order#total applies the discount", VERDICT),
+        ("    Exit Code:    137", ERROR),
+        ("ResolvePackageNotFound:", ERROR),
+        ("            got: 91", TROUBLE),
     ],
 )
 def test_tools_not_in_the_samples(line: str, least: int) -> None:
     assert strength_of(line) >= least
+
+
+def test_numbered_titles_of_failures_matter_and_numbered_steps_do_not() -> None:
+    lines = [
+        "  1) Order#total applies the discount",
+        "     Failure/Error: expect(order.total).to eq(90)",
+        "1) App\\Tests\\OrderTest::testTotal",
+        "Failed asserting that 91 matches expected 90.",
+        "  2) [chromium] › tests/login.spec.ts:14:5 › logs in",
+        "",
+        "    Error: Timed out 5000ms waiting for expect(locator).toBeVisible()",
+        "To do:",
+        "  1) install",
+        "  2) run",
+        "120 examples, 2 failures",
+    ]
+    strengths = {signal.index: signal.strength for signal in signal_lines(lines)}
+    assert [strengths[index] for index in (0, 2, 4)] == [VERDICT] * 3
+    assert not {8, 9} & strengths.keys()
 
 
 def test_the_level_of_the_line_weighs() -> None:
