@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -225,10 +226,27 @@ def serve(settings: Settings, workers: int = 1) -> None:
         timeout_graceful_shutdown=GRACE_S,
     )
     if workers == 1:
-        uvicorn.Server(config).run()
+
+        class Server(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                if self.started:
+                    _say_where(settings, self.servers[0].sockets[0].getsockname()[1])
+
+        Server(config).run()
         return
     from uvicorn.supervisors import Multiprocess
 
     with tempfile.TemporaryDirectory(prefix="gateway-metrics-") as shared:
         os.environ[MULTIPROCESS_DIR] = shared
-        Multiprocess(config, sockets=[config.bind_socket()]).run()
+        listening = config.bind_socket()
+        logs.configure()
+        _say_where(settings, listening.getsockname()[1])
+        Multiprocess(config, sockets=[listening]).run()
+
+
+def _say_where(settings: Settings, port: int) -> None:
+    """The one line that a start is told by: `port` may have been 0, for any free one."""
+    host = f"[{settings.server.host}]" if ":" in settings.server.host else settings.server.host
+    names = [upstream.name for upstream in settings.upstreams]
+    log.info("listening", base_url=f"http://{host}:{port}/v1", upstreams=names)

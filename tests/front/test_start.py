@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -125,3 +126,12 @@ def test_version(tmp_path: Path) -> None:
     done = run_command("--version", home=tmp_path)
     assert done.returncode == 0
     assert __version__ in done.stdout
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_start_says_where_it_listens(upstream: Upstream, tmp_path: Path, workers: str) -> None:
+    config = default_config(upstream.url, tmp_path / "data")
+    with GatewayProcess(config, tmp_path / "home", arguments=["--workers", workers]) as gateway:
+        said = json.loads(gateway.output().splitlines()[0])
+        assert said["event"] == "listening"
+        assert said["base_url"] == f"http://127.0.0.1:{gateway.port}/v1"
