@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from gateway.errors import BodyTooLarge, UpstreamTimeout, UpstreamUnreachable
 from gateway.settings import UpstreamSettings
@@ -478,23 +479,26 @@ async def test_a_connection_that_ends_makes_room_for_who_waits() -> None:
             assert await waiting == (200, b"hi")
 
 
-async def test_tls(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_tls(tmp_path: Path, run: Callable[[Any], None]) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed: no certificate can be made")
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     command = (
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
     )
-    subprocess.run(  # noqa: ASYNC221  nothing else is going on yet
-        [*command.split(), "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True
-    )
+    subprocess.run([*command.split(), "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    run(_over_tls(key, cert))
+
+
+async def _over_tls(key: Path, cert: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     async with serving(answers_ok, tls=context) as server:
         url = f"https://localhost:{server.port}/v1"
         trusting, strict = made(url, ca_file=str(cert)), made(url, retries=0)
         assert await ask(trusting) == (200, b"hi")
-        assert await ask(trusting) == (200, b"hi")
+        assert await ask(trusting, bytes(1_000_000)) == (200, b"hi")
         assert server.connections == 1
         with pytest.raises(UpstreamUnreachable):
             await ask(strict)
