@@ -31,6 +31,7 @@ _LED_WORTH = 0.85  # of the best run: lines that begin alike are preferred, for 
 _SETTLED = 16  # lines that changed nothing about a run's form, before it is made a pattern
 _FORM_COST = 60  # characters of a form's line beside the shared ones
 _START = 4  # characters at a line's start by which runs are looked for
+_STRIDE = 2  # lines from one place where a run is looked for to the next; a run met in its middle is followed back
 _FIELDS = 40  # of a line, at most; the last one holds the rest of it
 
 _HOLE = "{}"
@@ -66,29 +67,24 @@ def fold_rows(text: str) -> str:
 
     `unfold_rows` gives the text back. Linear, never longer in characters or estimated tokens; raises nothing.
     """
+    if len(text) < _MIN_SPARED:
+        return text
     lines = text.split("\n")
     starts = [line[:_START] for line in lines]
-    groups = _groups(starts)
-    if not groups or has_rows(text):
+    found = _found(lines, starts)
+    if not found or has_rows(text):
         return text
-    for signal in signal_lines(lines):
-        if signal.strength >= WARNING:
-            starts[signal.index] = ""
+    trouble = [signal.index for signal in signal_lines(lines) if signal.strength >= WARNING]
+    for index in trouble:
+        starts[index] = ""
+    if any(begin <= index < end for begin, end, _ in found for index in trouble):
+        found = _found(lines, starts)
     out: list[str] = []
     done = 0
-    for begin, end in _groups(starts):
-        fields = [line.split(" ", _FIELDS) for line in lines[begin:end]]
-        group = lines[begin:end]
-        at = 0
-        while at < end - begin:
-            run = _run(fields, group, at)
-            rows = _rows(fields, run) if run else None
-            if run is None or rows is None:
-                at += 1
-                continue
-            out += [*lines[done : begin + run.start], *rows]
-            done, at = begin + run.stop, run.stop
-    return "\n".join([*out, *lines[done:]]) if done else text
+    for begin, end, rows in found:
+        out += [*lines[done:begin], *rows]
+        done = end
+    return "\n".join([*out, *lines[done:]]) if found else text
 
 
 def unfold_rows(text: str) -> str:
@@ -125,11 +121,32 @@ def _groups(starts: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
+def _found(lines: Sequence[str], starts: Sequence[str]) -> list[tuple[int, int, list[str]]]:
+    """The runs worth folding, in order: where each begins and ends, and what stands in its place."""
+    found: list[tuple[int, int, list[str]]] = []
+    for begin, end in _groups(starts):
+        group = lines[begin:end]
+        fields = [line.split(" ", _FIELDS) for line in group]
+        free = at = 0
+        while at + _MIN_LINES <= len(group):
+            if not _alike(fields[at], fields[at + _MIN_LINES - 1]):
+                at += _STRIDE
+                continue
+            first = at
+            while first > max(free, at - _STRIDE + 1) and _alike(fields[first - 1], fields[at]):
+                first -= 1
+            run = _run(fields, group, first)
+            rows = _rows(fields, run) if run else None
+            if run is None or rows is None:
+                at += _STRIDE
+                continue
+            found.append((begin + run.start, begin + run.stop, rows))
+            free = at = run.stop
+    return found
+
+
 def _run(fields: Sequence[list[str]], lines: Sequence[str], start: int) -> _Run | None:
     """The run from a line on that spares most; None where none spares enough."""
-    ahead = start + _MIN_LINES - 1
-    if ahead >= len(fields) or not _alike(fields[start], fields[ahead]):
-        return None
     led = _led(lines, start)
     whole, beginnings = _grown(fields, lines, start, rest=False), _grown(fields, lines, start, rest=True)
     best = max(whole, beginnings, key=lambda run: run.spared if run else 0)
@@ -159,12 +176,20 @@ def _led(lines: Sequence[str], start: int) -> _Run | None:
 
 def _alike(one: list[str], other: list[str]) -> bool:
     """Whether two lines may share enough: a quick look that turns away nothing but lines that don't."""
-    shared = 0
+    shared = possible = 0
+    differ: list[tuple[str, str]] = []
     for mine, its in zip(one, other, strict=False):
-        shared += len(mine) + 1 if mine == its else _common(mine, its) + _common(mine[::-1], its[::-1])
-        if shared >= _MIN_SHARED:
-            return True
-    return False
+        if mine == its:
+            shared += len(mine) + 1
+        else:
+            differ.append((mine, its))
+            possible += min(len(mine), len(its))
+    for mine, its in differ:
+        if shared >= _MIN_SHARED or shared + possible < _MIN_SHARED:
+            break
+        possible -= min(len(mine), len(its))
+        shared += _common(mine, its) + _common(mine[::-1], its[::-1])
+    return shared >= _MIN_SHARED
 
 
 def _grown(fields: Sequence[list[str]], lines: Sequence[str], start: int, *, rest: bool) -> _Run | None:
