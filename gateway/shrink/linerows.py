@@ -10,8 +10,9 @@ becomes
     tox 4.23.2
     …
 
-Lines that report trouble stay as they are: whoever looks for an error finds it word for word. What cuts a text undoes
-the rows first (`unfold_rows`), so that no row is left without its form.
+Code stays as it is, for an edit may have to quote it. Lines that report trouble do too: whoever looks for an error
+finds it word for word. What cuts a text undoes the rows first (`unfold_rows`), so that no row is left without its
+form.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _START = 4  # characters at a line's start by which runs are looked for
 _STRIDE = 2  # lines from one place where a run is looked for to the next; a run met in its middle is followed back
 _FIELDS = 40  # of a line, at most; the last one holds the rest of it
 
+# What code begins with and logs, listings and searches don't: indentation, a diff's signs, imports, a line's number.
+_CODE = re.compile(r"[\s+\-@]|(?:from|import|#include|using?|export|const|let|var|pub|require)\b|\d{1,6}[:|\t→](?!\d)")
 _HOLE = "{}"
 FORM_END = "; their {} are:]"
 """With what a form's line ends: a text without it has no rows."""
@@ -70,7 +73,7 @@ def fold_rows(text: str) -> str:
     if len(text) < _MIN_SPARED:
         return text
     lines = text.split("\n")
-    starts = [line[:_START] for line in lines]
+    starts = ["" if _CODE.match(line) else line[:_START] for line in lines]
     found = _found(lines, starts)
     if not found or has_rows(text):
         return text

@@ -93,9 +93,24 @@ def test_left_alone(text: str) -> None:
 
 
 def test_a_file_s_own_text_is_not_folded_to_rows() -> None:
-    text = "\n".join(f"from gateway.shrink.very_long_module_name import function_{n}" for n in "abcdefgh")
+    text = "\n".join(f"{PLACE}/package_{word} is up to date" for word in "abcdefgh")
     assert has_rows(fold(text))
     assert fold(text, quotable=True) == text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from gateway.shrink.very_long_module_name import function_{}",
+        "import org.apache.commons.lang3.very.long.package.name.Class{};",
+        '    self.assertEqual(first_of_a_long_line, second_of_it, "case {}")',
+        "+from gateway.shrink.very_long_module_name import function_{}",
+        "12:from gateway.shrink.very_long_module_name import function_{}",
+    ],
+)
+def test_code_is_not_folded_to_rows(line: str) -> None:
+    text = "\n".join(line.replace("{}", word) for word in "abcdefgh")
+    assert fold_rows(text) == text
 
 
 @given(_texts)
