@@ -68,8 +68,20 @@ class Forcing:
         self._make_room(turn)
         self._cut_texts(turn)
 
-    def remember(self, turn: Turn, place: Place, cut: Cut, how: str) -> None:
-        """Have a cut that was laid on the turn kept."""
+    def cut(self, turn: Turn, place: Place, cut: Cut, how: str, least: int) -> bool:
+        """Make a cut on the turn and have it kept, where it wins `least` tokens; whether it did."""
+        before, old = turn.count(), (turn.cut, turn.cut_at, turn.summary, dict(turn.mids))
+        lay(turn, self.messages, place.at, cut)
+        if turn.summary is not None:
+            self.counting.recount(turn, [turn.summary])
+        if before - turn.count() < least:
+            turn.cut, turn.cut_at, turn.summary, turn.mids = old
+            turn.changed()
+            return False
+        self._remember(turn, place, cut, how)
+        return True
+
+    def _remember(self, turn: Turn, place: Place, cut: Cut, how: str) -> None:
         turn.rewrite(place.before)
         item = turn.items[place.at]
         turn.records[item.chain] = replace(turn.record(item), cut=cut)
@@ -137,24 +149,16 @@ class Forcing:
             if index < place.at and index not in (*place.before, *place.after)
         ]
         text = "\n\n".join(written(item.original) for item in gone)
-        before, old = turn.count(), (turn.cut, turn.cut_at, turn.summary, dict(turn.mids))
         name = spill_id(text) if self.settings.spill.enabled else ""
         tokens = int(sum(turn.tokens_of(item.sent) for item in gone) * turn.ratio)
         line = evicted_message(len(gone), tokens, self.forms.where(name) if name else "")
         summary = turn.cut.summary.split(f"\n\n{EVICTED_LABEL}")[0] if turn.cut and turn.cut.summarised else ""
         text_left = f"{summary}\n\n{line}" if summary else line
         cut = Cut(text_left, place.before, place.after, summarised=bool(summary))
-        lay(turn, self.messages, place.at, cut)
-        if turn.summary is not None:
-            self.counting.recount(turn, [turn.summary])
-        if turn.count() >= before:  # the line that says what went is longer than what would go
-            turn.cut, turn.cut_at, turn.summary, turn.mids = old
-            turn.changed()
-            return
-        if name:
+        # Not where the line that says what went is longer than what would go.
+        if self.cut(turn, place, cut, "evicted", least=1) and name:
             turn.spilled = True
             self.tasks.spawn("spill", self.store.put_spill(turn.caller.tenant, name, text))
-        self.remember(turn, place, cut, "evicted")
 
 
 def _newest(turn: Turn) -> int:

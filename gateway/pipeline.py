@@ -44,7 +44,6 @@ def build(services: Services) -> list[Stage]:
         settings,
         forcing=forcing,
         counting=s.counting,
-        messages=s.messages,
         summariser=s.summariser,
         memory=s.memory,
         tasks=s.tasks,
@@ -104,9 +103,7 @@ class Pipeline:
         try:
             if not await compact.to_size(turn, tokens):
                 return None
-            for stage in self.stages:
-                if isinstance(stage, Offer | Heal | Inject | Dialect):
-                    await self._guarded(stage, turn)
+            await self._only(turn, Offer, Heal, Inject, Dialect)
         except Exception as error:  # noqa: BLE001 - as in `_guarded`
             self._failed(compact.name, turn, error)
             return None
@@ -114,19 +111,21 @@ class Pipeline:
 
     async def rendered(self, turn: Turn) -> bytes:
         """The body as the turn stands, for another upstream than the one it was made for."""
-        for stage in self.stages:
-            if isinstance(stage, Dialect):
-                await self._guarded(stage, turn)
+        await self._only(turn, Dialect)
         return self._checked(turn)
 
     async def next_round(self, turn: Turn) -> bytes:
         """The body with what the gateway itself has added to the turn since the last one."""
-        for stage in self.stages:
-            if isinstance(stage, Dialect):
-                await self._guarded(stage, turn)
+        await self._only(turn, Dialect)
         outgoing = turn.outgoing() if turn.dialect is None else turn.dialect
         turn.tokens_after = turn.count(outgoing)
         return turn.body.rebuild([message.raw for message in outgoing], turn.changes)
+
+    async def _only(self, turn: Turn, *kinds: type) -> None:
+        """Run these stages once more, in their order."""
+        for stage in self.stages:
+            if isinstance(stage, kinds) and not self._skips(stage, turn):
+                await self._guarded(stage, turn)
 
     def _skips(self, stage: Stage, turn: Turn) -> bool:
         try:

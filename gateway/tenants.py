@@ -88,8 +88,8 @@ class Gatekeeper:
         self._callers.put((secret, user), caller)
         return caller
 
-    def allow(self, caller: Caller, model: str) -> None:
-        """Whether the key may use the model now.
+    def allow(self, caller: Caller, model: str | None) -> None:
+        """Whether the key may use the model now; None for a request that names none.
 
         Raises:
             Forbidden: the key's `models` don't match.
@@ -98,7 +98,7 @@ class Gatekeeper:
         entry = caller.key
         if entry is None:
             return
-        if not any(fnmatchcase(model, glob) for glob in entry.models):
+        if model is not None and not any(fnmatchcase(model, glob) for glob in entry.models):
             raise Forbidden(f"This key may not use the model '{model}'.", param="model")
         month = time.strftime("%Y-%m", time.gmtime())
         if entry.budget_usd is not None and self._spent.get((caller.key_hash, month), 0.0) >= entry.budget_usd:

@@ -37,7 +37,7 @@ PARTS = [
     "gateway.forms.Forms.skeleton_of_call",
     "gateway.counting.Counting.settle",
     "gateway.counting.Counting.recount",
-    "gateway.stages.compact.lay",
+    "gateway.forcing.lay",
     "gateway.stages.compact.place_at",
     "gateway.forcing.oldest_out",
     "gateway.proposal.Proposal.commit",

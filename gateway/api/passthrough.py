@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -39,10 +38,7 @@ def allow(gatekeeper: Gatekeeper, caller: Caller, body: bytes) -> None:
     Raises:
         Forbidden, RateLimited: as `Gatekeeper.allow`.
     """
-    model = _model(body) if caller.key is not None and is_bound(caller) else None
-    if model is None and caller.key is not None:  # nothing that its `models` could speak of
-        caller = replace(caller, key=caller.key.model_copy(update={"models": ["*"]}))
-    gatekeeper.allow(caller, model or "")
+    gatekeeper.allow(caller, _model(body) if is_bound(caller) else None)
 
 
 def _model(body: bytes) -> str | None:

@@ -19,5 +19,5 @@ class Stage(Protocol):
         ...
 
     async def run(self, turn: Turn) -> None:
-        """Do it."""
+        """Do it, on a turn that it does not skip."""
         ...

@@ -14,10 +14,9 @@ import structlog
 from gateway.account import CACHED_PRICE, OUTPUT_PRICE
 from gateway.conversation import Conversation, Cut
 from gateway.counting import Counting
-from gateway.cutting import Place, lay, place_at, places
+from gateway.cutting import Place, place_at, places
 from gateway.forcing import COMPACT, Forcing
 from gateway.memory.service import MemoryService
-from gateway.message import Messages
 from gateway.metrics import Metrics
 from gateway.proposal import Proposal
 from gateway.settings import Settings
@@ -48,7 +47,6 @@ class Compact:
         *,
         forcing: Forcing,
         counting: Counting,
-        messages: Messages,
         summariser: Summariser,
         memory: MemoryService,
         tasks: Tasks,
@@ -57,7 +55,6 @@ class Compact:
         self._settings = settings
         self._forcing = forcing
         self._counting = counting
-        self._messages = messages
         self._summariser = summariser
         self._memory = memory
         self._tasks = tasks
@@ -71,8 +68,6 @@ class Compact:
         """Compact where the limits ask for it; start a summary ahead of need."""
         limits = turn.limits
         threshold = min(limits.speculative, limits.soft)
-        if turn.count() <= threshold:
-            return
         try:
             await self._counting.settle(turn)
             await self._milder(turn, threshold)
@@ -222,19 +217,8 @@ class Compact:
         return summary
 
     def _cut(self, turn: Turn, place: Place, summary: str, how: str) -> bool:
-        before = turn.count()
-        old = (turn.cut, turn.cut_at, turn.summary, dict(turn.mids))
-        cut = Cut(summary, place.before, place.after)
-        lay(turn, self._messages, place.at, cut)
-        if turn.summary is not None:
-            self._counting.recount(turn, [turn.summary])
-        least = 1 if before > turn.limits.hard else turn.limits.min_gain
-        if before - turn.count() < least:
-            turn.cut, turn.cut_at, turn.summary, turn.mids = old
-            turn.changed()
-            return False
-        self._forcing.remember(turn, place, cut, how)
-        return True
+        least = 1 if turn.count() > turn.limits.hard else turn.limits.min_gain
+        return self._forcing.cut(turn, place, Cut(summary, place.before, place.after), how, least)
 
     def _best(self, turn: Turn) -> Place | None:
         """The mildest cut whose tail leaves room under the low watermark; the deepest where none does."""

@@ -32,8 +32,6 @@ class Fold:
 
     async def run(self, turn: Turn) -> None:
         """Fold, large ones off the loop."""
-        if not self._settings.enabled:
-            return
         count = 0
         for index in turn.fresh():
             item = turn.items[index]

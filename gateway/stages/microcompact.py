@@ -26,7 +26,7 @@ class Microcompact:
     async def run(self, turn: Turn) -> None:
         """Propose skeletons; commit if that is enough."""
         proposal = turn.proposal
-        if proposal is None or not self._settings.enabled:
+        if proposal is None:
             return
         recent = recent_start([item.original.facts for item in turn.items], self._settings.keep_rounds)
         old = [index for index in turn.standing() if index < recent]

@@ -26,12 +26,10 @@ class Offer:
 
     def skips(self, turn: Turn) -> bool:
         """Whether there is nothing to do."""
-        return not self._settings.tool
+        return not self._settings.tool or turn.offered
 
     async def run(self, turn: Turn) -> None:
         """Declare it where this history has a spilled result and the request leaves the model free to read it."""
-        if not self._settings.tool or turn.offered:
-            return
         if not _spilled_before(turn):
             if not turn.spilled:
                 return

@@ -40,8 +40,6 @@ class Recall:
 
     async def run(self, turn: Turn) -> None:
         """Find the pins of this history; start the recall."""
-        if not self._settings.enabled:
-            return
         self._repeat_pins(turn)
         last = turn.items[-1]
         if last.original.facts.role != "user" or turn.record(last).pin is not None:

@@ -23,8 +23,6 @@ class Remember:
 
     async def run(self, turn: Turn) -> None:
         """Apply the conversation's records."""
-        if not turn.conversation.records:
-            return
         for index in turn.fresh():
             item = turn.items[index]
             record = turn.conversation.record(item.chain)

@@ -31,8 +31,6 @@ class Repeat:
 
     async def run(self, turn: Turn) -> None:
         """Compare the results after the last assistant message with those before it."""
-        if not self._settings.enabled or not turn.items[-1].original.facts.is_tool:
-            return
         first = len(turn.items)
         while first > 0 and turn.items[first - 1].original.facts.is_tool:
             first -= 1

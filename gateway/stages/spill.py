@@ -41,8 +41,6 @@ class Spill:
 
     async def run(self, turn: Turn) -> None:
         """Cut, large ones off the loop, and hand the whole texts to the store."""
-        if not self._settings.enabled:
-            return
         most = self.budget(turn.limits.window)
         count = 0
         for index in turn.fresh():

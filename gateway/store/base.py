@@ -7,7 +7,7 @@ import asyncio
 import builtins
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from gateway.memory.entries import EntryType, MemoryEntry
@@ -181,23 +181,22 @@ class SqlStore(ABC):
         session: str | None = None,
     ) -> builtins.list[Candidate]:
         weights = terms if isinstance(terms, Mapping) else dict.fromkeys(terms, 1.0)
-
-        asked = (storable(tenant), weights, limit, scopes, project, session)
-        if self.glances:
-            found = await self._glance(lambda db: search_ops.candidates(db, *asked, GLANCE_DOCS))
-            if found is not None:
-                return found
-        return await self._read(lambda db: search_ops.candidates(db, *asked)) or []
+        return await self._found(search_ops.candidates, storable(tenant), weights, limit, scopes, project, session)
 
     async def containing(
         self, tenant: str, text: str, limit: int, scopes: Sequence[str] = ALL_SCOPES
     ) -> builtins.list[Candidate]:
-        asked = (storable(tenant), storable(text), limit, scopes)
+        return await self._found(search_ops.containing, storable(tenant), storable(text), limit, scopes)
+
+    async def _found(
+        self, search: Callable[..., builtins.list[Candidate] | None], *asked: object
+    ) -> builtins.list[Candidate]:
+        """A search, on the event loop where that is allowed and there is little to search."""
         if self.glances:
-            found = await self._glance(lambda db: search_ops.containing(db, *asked, GLANCE_DOCS))
+            found = await self._glance(lambda db: search(db, *asked, GLANCE_DOCS))
             if found is not None:
                 return found
-        return await self._read(lambda db: search_ops.containing(db, *asked)) or []
+        return await self._read(lambda db: search(db, *asked)) or []
 
     async def export(self, tenant: str) -> AsyncIterator[MemoryEntry]:
         cursor: str | None = None
